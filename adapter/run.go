@@ -1,0 +1,170 @@
+package adapter
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+
+	"github.com/sandboxrun/sandboxrun/adapter/claude"
+	"github.com/sandboxrun/sandboxrun/isolation"
+	"github.com/sandboxrun/sandboxrun/network"
+)
+
+// Task is what a Claude Code session has to do.
+type Task struct {
+	Prompt    string
+	Workspace string // directory on the host; "": the current one
+	CLI       string // program file of the Claude Code CLI; "": claude in PATH
+
+	Events      func(Event)          // called for every event, in order; nil: not
+	Connections func(network.Record) // called for every decision of the gateway, from several goroutines; nil: not
+	Stderr      io.Writer            // where the CLI's standard error also goes unless the policy suppresses it; nil: nowhere
+}
+
+// Run runs a Claude Code session under the policy and returns when it is over and everything of it is gone. The Result
+// is there whenever the session started, with an error too.
+//
+// Errors: [*claude.NotFoundError] without a CLI; [*isolation.SetupError] without a sandbox; [*claude.StartupError] when
+// the CLI does not take the settings; [*claude.ProcessError] when it died; the errors of [claude.Result.Err] when the
+// agent reports one; those of package model when a script does not fit.
+func Run(ctx context.Context, cfg *isolation.Config, t Task) (*Result, error) {
+	cli, err := findCLI(t.CLI)
+	if err != nil {
+		return nil, err
+	}
+	b, err := newBox(cfg, t.Workspace, cli, t.Connections)
+	if err != nil {
+		return nil, err
+	}
+	model, err := newModel(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	b.gateway.Model = model.route
+	options, err := claudeOptions(cfg)
+	if err != nil {
+		return nil, err
+	}
+	s, err := b.start(ctx, options, t)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := s.converse(ctx, options, t)
+	res, errSandbox := b.finish(s.process)
+	res.Answer = answer
+	return res, errors.Join(model.err(), s.explain(res.Exit, err, errSandbox))
+}
+
+// session is a CLI that runs in a sandbox, and the two pipes to it.
+type session struct {
+	process *isolation.Process
+	stdin   *os.File
+	stdout  *os.File
+	stderr  *claude.Tail
+}
+
+// start starts the CLI.
+func (b *box) start(ctx context.Context, options claude.Options, t Task) (*session, error) {
+	inside, stdin, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	stdout, outside, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(err, inside.Close(), stdin.Close())
+	}
+	s := &session{stdin: stdin, stdout: stdout, stderr: &claude.Tail{}}
+	stderr := io.Writer(s.stderr)
+	if t.Stderr != nil {
+		stderr = io.MultiWriter(s.stderr, t.Stderr)
+	}
+	command := isolation.Command{
+		Args:  append([]string{isolation.AgentDir + "/claude"}, options.Args()...),
+		Stdin: inside, Stdout: outside, Stderr: stderr, Gateway: b.gateway,
+	}
+	s.process, err = b.plan.Start(ctx, command)
+	inside.Close()
+	outside.Close()
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// converse has the one conversation of the run and then ends the CLI, which the protocol does by closing its input.
+func (s *session) converse(ctx context.Context, options claude.Options, t Task) (*claude.Result, error) {
+	var answer claude.Result
+	var failure error
+	for event, err := range claude.Run(ctx, s, options, t.Prompt) {
+		if err != nil {
+			failure = err
+			break
+		}
+		answer.Add(event)
+		if t.Events != nil {
+			t.Events(event)
+		}
+	}
+	s.Close()
+	s.process.End()
+	return &answer, failure
+}
+
+// explain joins what is known of a failed session: the conversation's error comes first, with the end of the process
+// when that was the reason.
+func (s *session) explain(exit isolation.Exit, err, errSandbox error) error {
+	if err == nil || errSandbox != nil {
+		return errors.Join(err, errSandbox)
+	}
+	if errors.Is(err, claude.ErrEnded) {
+		signal := ""
+		if exit.Signal != 0 {
+			signal = exit.Signal.String()
+		}
+		return &claude.ProcessError{ExitCode: exit.Code, Signal: signal, Stderr: s.stderr.String(), Err: err}
+	}
+	return err
+}
+
+// Read reads the CLI's standard output.
+func (s *session) Read(p []byte) (int, error) { return s.stdout.Read(p) }
+
+// Write writes to the CLI's standard input.
+func (s *session) Write(p []byte) (int, error) { return s.stdin.Write(p) }
+
+// Close closes both.
+func (s *session) Close() error { return errors.Join(s.stdin.Close(), s.stdout.Close()) }
+
+// findCLI returns the program file of the Claude Code CLI.
+func findCLI(path string) (string, error) {
+	if path == "" {
+		path = "claude"
+	}
+	found, err := exec.LookPath(path)
+	if err != nil {
+		return "", &claude.NotFoundError{Path: path, Err: err}
+	}
+	return found, nil
+}
+
+// claudeOptions turns the [agent] table into a session's options.
+func claudeOptions(cfg *isolation.Config) (claude.Options, error) {
+	settings, err := isolation.ClaudeSettings(cfg)
+	if err != nil {
+		return claude.Options{}, err
+	}
+	a := cfg.WithDefaults().Agent
+	o := claude.Options{
+		Model: a.Model, PermissionMode: claude.PermissionMode(a.PermissionMode), MaxTurns: a.MaxTurns, MaxBudgetUSD: a.MaxBudgetUSD,
+		DisallowedTools: a.DisallowedTools, SystemPrompt: a.SystemPrompt, AppendSystemPrompt: a.AppendSystemPrompt,
+		SettingsPath: isolation.SettingsPath, Settings: json.RawMessage(settings), IncludePartialMessages: a.IncludePartialMessages,
+	}
+	if a.AllowedTools != nil {
+		o.AllowedTools = append([]string{}, *a.AllowedTools...)
+	}
+	return o, nil
+}

@@ -1,0 +1,141 @@
+// Package inside is the code that runs on the other side of the wall: in the namespaces of a sandbox, never on the host.
+//
+// A program that imports this package (every importer of isolation does) becomes one of two stages when it is started
+// under one of two names, and never reaches its main function then:
+//
+//	sandboxrun-zero   stage zero: alone in new user, mount and network namespaces, with capabilities that nothing later
+//	                  has. It prepares network and mounts, hands descriptors out and becomes bubblewrap.
+//	sandboxrun-init   the first process of the sandbox: PID 1 of the new PID namespace, without any capability. It checks
+//	                  that, sets limits, starts the command, forwards signals, reaps, and reports how it ended.
+//
+// Both get their orders as a value through an inherited descriptor and answer on a socket; there is no environment
+// variable, no command line and no file that could be forged from inside. Starting a program under these names by hand
+// ends in an error about the missing descriptor.
+package inside
+
+// The names under which a program becomes a stage.
+const (
+	ZeroName = "sandboxrun-zero"
+	InitName = "sandboxrun-init"
+)
+
+// The descriptors that a stage inherits. Numbers, not names, because they cross bubblewrap.
+const (
+	ZeroControl = 3 + iota // stage zero's socket to the runner; closed by execve of bubblewrap
+	InitControl            // init's socket to the runner; end of file means that the runner is gone
+	InitOrders             // a memfd with [Orders]
+	CommandIn              // the command's standard streams
+	CommandOut
+	CommandErr
+)
+
+// InitPath is where the running program is found in the sandbox, read-only, to become init.
+const InitPath = "/run/" + InitName
+
+// Message is what stages and runner say to each other, one JSON object a packet; descriptors ride along in the order
+// that the field which names them says.
+type Message struct {
+	Orders    bool        `json:"orders,omitempty"`    // runner to stage zero: a memfd with [ZeroOrders] comes with this message, then the mounts that Source.FD counts
+	Listeners int         `json:"listeners,omitempty"` // stage zero: so many listening sockets come with this message, …
+	Uppers    int         `json:"uppers,omitempty"`    // … then so many upper directories
+	Terminal  bool        `json:"terminal,omitempty"`  // init: the master side of the command's terminal comes with this message
+	Started   bool        `json:"started,omitempty"`   // init: the command runs
+	Exit      *Exit       `json:"exit,omitempty"`      // init: the command ended
+	Signal    int         `json:"signal,omitempty"`    // runner to init: send this signal to the command
+	Error     *StageError `json:"error,omitempty"`     // a stage could not go on
+}
+
+// Exit is how the command ended: by itself with Code, or by Signal when that is not 0.
+type Exit struct {
+	Code   int `json:"code"`
+	Signal int `json:"signal,omitempty"`
+}
+
+// StageError says which step of which stage did not work. Errno is 0 where no system call was at fault.
+type StageError struct {
+	Stage string `json:"stage"`
+	Step  string `json:"step"`
+	Text  string `json:"text"`
+	Errno int    `json:"errno,omitempty"`
+}
+
+func (e *StageError) Error() string { return e.Stage + ": " + e.Step + ": " + e.Text }
+
+// ZeroOrders is what stage zero has to prepare. Everything is made below [Scratch], a tmpfs that only this sandbox has.
+type ZeroOrders struct {
+	ScratchBytes  int64      `json:"scratch_bytes"`  // bytes that home, temporary files and overlays may hold together
+	ScratchInodes int64      `json:"scratch_inodes"` // files likewise: a tmpfs limits bytes and files apart
+	Dirs          []Dir      `json:"dirs"`
+	Files         []File     `json:"files"`
+	Sources       []Source   `json:"sources"`
+	Overlays      []Overlay  `json:"overlays"`
+	Listen        []Listener `json:"listen"`
+	Bubblewrap    string     `json:"bubblewrap"`
+	Args          []string   `json:"args"` // of bubblewrap, passed by --args
+}
+
+// Scratch is where stage zero's tmpfs is mounted, in its own mount namespace. Bubblewrap mounts over it later.
+const Scratch = "/tmp"
+
+// Dir is a directory to make below Scratch.
+type Dir struct {
+	Name string `json:"name"`
+	Mode uint32 `json:"mode"`
+}
+
+// File is a file to make below Scratch.
+type File struct {
+	Name string `json:"name"`
+	Mode uint32 `json:"mode"`
+	Data []byte `json:"data"`
+}
+
+// Source is a part of the host's file tree to attach at Scratch/Name. With FD ≥ 0 it is a detached mount that came with
+// the orders (a root runner makes these: stage zero could not reach its files); otherwise stage zero opens Path itself
+// and refuses when that is not the object (Dev, Ino) which the runner checked.
+type Source struct {
+	Name string `json:"name"`
+	Path string `json:"path"`
+	FD   int    `json:"fd"`
+	Dev  uint64 `json:"dev"`
+	Ino  uint64 `json:"ino"`
+	Dir  bool   `json:"dir"`
+}
+
+// Overlay is a copy-on-write view of the directory Scratch/Lower, mounted at Scratch/Name. Upper and work directory are
+// made in Scratch/Upper, which is a source (on disk) or a directory of the tmpfs.
+type Overlay struct {
+	Name  string `json:"name"`
+	Lower string `json:"lower"`
+	Upper string `json:"upper"`
+}
+
+// Listener is a TCP socket to open on the loopback interface of the sandbox and to hand out.
+type Listener struct {
+	Port int `json:"port"`
+}
+
+// Orders is what init has to start, and the limits under which.
+type Orders struct {
+	Args     []string `json:"args"`
+	Env      []string `json:"env"`
+	Dir      string   `json:"dir"`
+	UID      int      `json:"uid"`      // that init must have
+	Rlimits  []Rlimit `json:"rlimits"`  // soft and hard alike
+	Terminal bool     `json:"terminal"` // give the command a terminal of its own instead of the three streams
+	Columns  uint16   `json:"columns"`
+	Rows     uint16   `json:"rows"`
+}
+
+// Rlimit is a resource limit of setrlimit(2).
+type Rlimit struct {
+	Resource int    `json:"resource"`
+	Value    uint64 `json:"value"`
+}
+
+// Resources of setrlimit(2) on Linux, here so that plans can be made on every system.
+const (
+	RlimitCore      = 4
+	RlimitProcesses = 6
+	RlimitOpenFiles = 7
+)

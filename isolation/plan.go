@@ -1,0 +1,160 @@
+package isolation
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sandboxrun/sandboxrun/network"
+)
+
+// Where things are inside, on every machine, so that runs compare.
+const (
+	HomeDir      = "/home/agent"
+	WorkspaceDir = "/workspace"
+	AgentDir     = "/opt/agent"
+	SettingsPath = HomeDir + "/.claude/settings.json"
+
+	insideUID = 1000
+	proxyPort = 3128
+)
+
+// Plan is everything that a run will set up, decided but not done: pure data, the same for the same policy and the same
+// [Host]. Print it with [Plan.String], make it real with [Plan.Start].
+type Plan struct {
+	Policy     string // name of the policy
+	Bubblewrap string
+	UID, GID   int  // of the sandbox's processes as the kernel knows them; inside they are 1000
+	MapOwner   bool // files of root appear as the sandbox's own, through idmapped mounts
+	Mounts     []Mount
+	Dir        string // working directory of the command
+	Env        []string
+	Dropped    []Dropped
+	Network    network.Policy
+	Limits     Limits
+	Layers     []Ring
+	Warnings   []string
+	Protected  []string // workspace paths that are not applied unless named
+}
+
+// Mount is one thing that the sandbox sees, in the order in which it is put in place.
+type Mount struct {
+	Kind     MountKind
+	Target   string // absolute, inside
+	Source   Object // what it shows; of a MountSystem only Path counts
+	Text     string // MountFile: content; MountSymlink: where it points; MountScratch: mode
+	Writable bool   // MountBind
+}
+
+// MountKind says where the content of a [Mount] comes from.
+type MountKind string
+
+// The kinds of mounts.
+const (
+	MountSystem  MountKind = "system"  // a public part of the host, read-only
+	MountBind    MountKind = "bind"    // a granted path of the host; the very object that was judged
+	MountOverlay MountKind = "overlay" // copy-on-write view of a host directory, written in memory
+	MountDisk    MountKind = "disk"    // the same, written below the run's directory
+	MountScratch MountKind = "scratch" // an empty directory in the run's memory
+	MountFile    MountKind = "file"    // a generated file, read-only
+	MountSymlink MountKind = "link"
+	MountProc    MountKind = "proc"
+	MountDev     MountKind = "dev"
+	MountMask    MountKind = "mask" // an empty file or directory over a hidden path
+)
+
+// Ring is one layer of the isolation and what this run does with it.
+type Ring struct {
+	Name   string
+	State  string // "on" or "off"
+	Detail string
+}
+
+// Errors of planning and starting that a user can do something about.
+var (
+	ErrNoBubblewrap = errors.New("bubblewrap is not installed")
+	ErrPlatform     = errors.New("this platform has no sandbox in this release")
+)
+
+// grace is how long a command may take to end after it was told to.
+const grace = 5 * time.Second
+
+// Plan decides what a run under this policy sets up on a host with these facts. It reads nothing and changes nothing.
+func (c *Config) Plan(h Host) (*Plan, error) {
+	c = c.WithDefaults()
+	if !c.Sandbox.IsEnabled() {
+		return nil, errors.New("sandbox.enabled = false: running without a sandbox is not built yet; use a policy that keeps it on")
+	}
+	if h.OS != "linux" {
+		return nil, fmt.Errorf("plan for %s: %w", h.OS, ErrPlatform)
+	}
+	if h.Bubblewrap == "" {
+		return nil, ErrNoBubblewrap
+	}
+	p := &Plan{Policy: c.Name(), Bubblewrap: h.Bubblewrap, Network: c.NetworkPolicy, Limits: c.Limits, Warnings: c.Warnings()}
+	p.Protected = c.Sandbox.Protected()
+	if err := p.chooseUID(c, h); err != nil {
+		return nil, err
+	}
+	if err := p.addMounts(c, h); err != nil {
+		return nil, err
+	}
+	p.addEnv(c, h)
+	p.addLayers(c, h)
+	return p, nil
+}
+
+// dedicatedUID is who the sandbox is for the kernel when root starts it on root's own files: nobody else's number, below
+// the 2^31 that some programs take for the end, above the ranges that systemd and subuid hand out.
+const dedicatedUID = 2_000_001_000
+
+// chooseUID settles run_as. The kernel lets uid 0 write sysctls and exempts it from RLIMIT_NPROC whatever its namespace
+// and capabilities, so a root caller's sandbox runs as somebody else unless the policy insists.
+func (p *Plan) chooseUID(c *Config, h Host) error {
+	workspace := h.Paths[RoleWorkspace]
+	p.UID, p.GID = h.UID, h.GID
+	if h.UID != 0 {
+		if c.Sandbox.RunAs != "" && c.Sandbox.RunAs != "auto" {
+			return fmt.Errorf("sandbox.run_as = %q: only root can run as somebody else; remove the key", c.Sandbox.RunAs)
+		}
+		return nil
+	}
+	switch run := c.Sandbox.RunAs; {
+	case run == "root":
+		p.Warnings = append(p.Warnings, "sandbox.run_as = \"root\": the sandbox's processes are root to the kernel")
+		return nil
+	case run != "" && run != "auto":
+		o, ok := h.Paths[RoleRunAs]
+		if !ok {
+			return fmt.Errorf("sandbox.run_as = %q: no such user", run)
+		}
+		p.UID, p.GID = o.UID, o.GID
+	case workspace.UID != 0:
+		p.UID, p.GID = workspace.UID, workspace.GID
+	default:
+		p.UID, p.GID = dedicatedUID, dedicatedUID
+	}
+	p.MapOwner = p.UID != 0
+	return nil
+}
+
+// Roles under which [Host.Paths] holds what is not a path of the policy.
+const (
+	RoleWorkspace = "workspace"
+	RoleAgent     = "agent"
+	RoleRunAs     = "run_as"
+)
+
+func (p *Plan) addLayers(c *Config, h Host) {
+	on := func(name, detail string) { p.Layers = append(p.Layers, Ring{name, "on", detail}) }
+	off := func(name, detail string) { p.Layers = append(p.Layers, Ring{name, "off", detail}) }
+	on("namespaces", "user, mount, pid, network, ipc, uts, cgroup")
+	on("filesystem", "empty root; reads denied unless granted")
+	on("capabilities", "none, no_new_privs")
+	on("network", fmt.Sprintf("no interface but lo; gateway on 127.0.0.1:%d (tier: proxy)", proxyPort))
+	on("environment", fmt.Sprintf("%d variables, %d dropped", len(p.Env), len(p.Dropped)))
+	on("rlimits", fmt.Sprintf("processes %d, open files %d, no core dumps", p.Limits.PIDs, p.Limits.OpenFiles))
+	off("landlock", "not built yet")
+	off("seccomp", "not built yet")
+	off("cgroup", "not built yet")
+}

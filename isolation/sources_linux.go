@@ -1,0 +1,171 @@
+package isolation
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/sandboxrun/sandboxrun/ephemeral"
+	"github.com/sandboxrun/sandboxrun/isolation/inside"
+	"golang.org/x/sys/unix"
+)
+
+// source is a granted path of the host on its way into the sandbox.
+type source struct {
+	object   Object
+	readOnly bool
+	lower    *os.File // of an overlay: the directory, to compare with afterwards
+	tree     int      // a root caller's detached mount; -1: stage zero opens the path itself
+}
+
+func (s *source) closeTree() {
+	if s.tree >= 0 {
+		unix.Close(s.tree)
+		s.tree = -1
+	}
+}
+
+func (s *source) closeLower() {
+	if s.lower != nil {
+		s.lower.Close()
+	}
+}
+
+// openSources opens every granted path and checks that it still is the object that the plan was made for. Root takes
+// detached mounts along: stage zero will not be root any more.
+func (s *start) openSources() error {
+	s.orders = s.plan.orders()
+	for _, m := range s.plan.Mounts {
+		if m.Kind != MountBind && m.Kind != MountOverlay && m.Kind != MountDisk {
+			continue
+		}
+		src := &source{object: m.Source, readOnly: m.Kind == MountBind && !m.Writable, tree: -1}
+		s.sources = append(s.sources, src)
+		if err := src.open(m.Kind != MountBind); err != nil {
+			return fmt.Errorf("%s: %w", m.Source.Path, err)
+		}
+	}
+	if err := s.addDiskUppers(); err != nil {
+		return err
+	}
+	if os.Geteuid() != 0 {
+		for _, src := range s.sources {
+			src.closeTree()
+		}
+		return nil
+	}
+	for i := range s.orders.Sources {
+		s.orders.Sources[i].FD = i
+	}
+	return nil
+}
+
+// open sets tree, for a caller who may do so, and lower, where it is wanted.
+func (s *source) open(keep bool) error {
+	fd, err := unix.Open(s.object.Path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	if st.Dev != s.object.Dev || st.Ino != s.object.Ino {
+		return errors.New("is not what it was when the plan was made")
+	}
+	if keep {
+		if s.lower, err = os.Open(fmt.Sprintf("/proc/self/fd/%d", fd)); err != nil {
+			return err
+		}
+	}
+	if os.Geteuid() == 0 {
+		s.tree, err = inside.CloneMount(fd)
+	}
+	return err
+}
+
+// addDiskUppers gives every overlay on disk a directory below the run's own.
+func (s *start) addDiskUppers() error {
+	for i, o := range s.diskOverlays() {
+		if s.runDir == nil {
+			run, err := ephemeral.NewRun("")
+			if err != nil {
+				return err
+			}
+			s.runDir = run
+		}
+		dir := fmt.Sprintf("%s/upper%d", s.runDir.Path(), i)
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			return err
+		}
+		if err := os.Chown(dir, s.plan.UID, s.plan.GID); err != nil {
+			return err
+		}
+		object, err := Lookup(dir)
+		if err != nil {
+			return err
+		}
+		src := &source{object: object, tree: -1}
+		s.sources = append(s.sources, src)
+		s.orders.Sources = append(s.orders.Sources, inside.Source{Name: o.Upper, Path: object.Path, FD: -1, Dev: object.Dev, Ino: object.Ino, Dir: true})
+		if err := src.open(false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *start) diskOverlays() []inside.Overlay {
+	var disk []inside.Overlay
+	n := 0
+	for _, m := range s.plan.Mounts {
+		if m.Kind == MountDisk {
+			disk = append(disk, s.orders.Overlays[n])
+		}
+		if m.Kind == MountDisk || m.Kind == MountOverlay {
+			n++
+		}
+	}
+	return disk
+}
+
+// mapOwners makes root's files the sandbox's own, through its mounts only; mount_setattr(2) with MOUNT_ATTR_IDMAP,
+// Linux 5.12. The map is that of stage zero's user namespace. Where a file system cannot do it, what is only read stays
+// as readable as it is for everybody, and anything else is an error.
+func (s *start) mapOwners() error {
+	if !s.plan.MapOwner {
+		return nil
+	}
+	ns, err := os.Open(fmt.Sprintf("/proc/%d/ns/user", s.cmd.Process.Pid))
+	if err != nil {
+		return err
+	}
+	defer ns.Close()
+	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_IDMAP, Userns_fd: uint64(ns.Fd())}
+	for _, src := range s.sources {
+		if src.tree < 0 || src.object.UID != 0 {
+			continue
+		}
+		err := unix.MountSetattr(src.tree, "", unix.AT_EMPTY_PATH, &attr)
+		if err != nil && !src.readOnly {
+			return fmt.Errorf("%s: its file system has no idmapped mounts: %w", src.object.Path, err)
+		}
+	}
+	return nil
+}
+
+func memfdJSON(name string, value any) (*os.File, error) {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+	return inside.Memfd(name, data)
+}
+
+func closeFiles(files []*os.File) {
+	for _, f := range files {
+		f.Close()
+	}
+}

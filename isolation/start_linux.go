@@ -1,0 +1,343 @@
+package isolation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/sandboxrun/sandboxrun/ephemeral"
+	"github.com/sandboxrun/sandboxrun/isolation/inside"
+	"github.com/sandboxrun/sandboxrun/network"
+	"golang.org/x/sys/unix"
+)
+
+// Start makes the plan real and starts the command in it. It returns when the command runs; an error means that nothing
+// runs and nothing is left. When ctx ends, the command is told to end, and killed with everything around it 5 s later.
+//
+// Errors: [*SetupError] when the sandbox could not be made, [*ExecError] when the command could not be executed in it.
+func (p *Plan) Start(ctx context.Context, c Command) (*Process, error) {
+	if len(c.Args) == 0 {
+		return nil, &SetupError{"read command", errors.New("no command")}
+	}
+	s := &start{plan: p, command: c, since: time.Now()}
+	for _, step := range []struct {
+		name string
+		do   func() error
+	}{
+		{"open granted paths", s.openSources},
+		{"open streams", s.openStreams},
+		{StepNamespaces, s.startZero},
+		{"map owners", s.mapOwners},
+		{"give orders", s.giveOrders},
+		{"prepare namespaces", s.takeDescriptors},
+		{"start command", s.awaitCommand},
+	} {
+		if err := step.do(); err != nil {
+			s.abandon()
+			return nil, s.explain(step.name, err)
+		}
+	}
+	s.closeOwn()
+	return s.run(ctx), nil
+}
+
+// start is what is known between the steps of Start.
+type start struct {
+	plan    *Plan
+	command Command
+	orders  inside.ZeroOrders
+	sources []*source
+	streams streams
+	zero    *inside.Control // to stage zero
+	init    *inside.Control // to init
+	cmd     *exec.Cmd       // stage zero, then bubblewrap
+	ended   chan struct{}   // closed when Start or the process is over: lets go of the thread that started cmd
+	diag    *diagnostics
+	runDir  *ephemeral.Run
+	since   time.Time
+
+	listeners []net.Listener
+	uppers    []*os.File
+	terminal  *os.File
+}
+
+// startZero starts stage zero in new user, mount and network namespaces. The thread that does so stays until the run
+// is over: PR_SET_PDEATHSIG fires at the end of the starting thread, not of its process; see PR_SET_PDEATHSIG(2const).
+func (s *start) startZero() error {
+	zero, zeroEnd, err := inside.ControlPair()
+	if err != nil {
+		return err
+	}
+	defer zeroEnd.Close()
+	init, initEnd, err := inside.ControlPair()
+	if err != nil {
+		return err
+	}
+	defer initEnd.Close()
+	s.zero, s.init, s.ended = zero, init, make(chan struct{})
+	initOrders, err := memfdJSON("init-orders", s.plan.initOrders(s.command))
+	if err != nil {
+		return err
+	}
+	defer initOrders.Close()
+	if s.diag, err = newDiagnostics(); err != nil {
+		return err
+	}
+	defer s.diag.writer.Close()
+
+	s.cmd = &exec.Cmd{Path: "/proc/self/exe", Args: []string{inside.ZeroName}, Env: []string{}}
+	s.cmd.Stdout, s.cmd.Stderr = s.diag.writer, s.diag.writer
+	s.cmd.ExtraFiles = append([]*os.File{zeroEnd, initEnd, initOrders}, s.streams.inside[:]...)
+	s.cmd.SysProcAttr = s.plan.namespaces()
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with this function
+		started <- s.cmd.Start()
+		<-s.ended
+	}()
+	return <-started
+}
+
+// namespaces maps the sandbox's kernel uid, and nothing else, to 0 of stage zero's user namespace.
+func (p *Plan) namespaces() *syscall.SysProcAttr {
+	root := os.Geteuid() == 0
+	attr := &syscall.SysProcAttr{
+		Cloneflags:                 syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWNET,
+		UidMappings:                []syscall.SysProcIDMap{{ContainerID: 0, HostID: p.UID, Size: 1}},
+		GidMappings:                []syscall.SysProcIDMap{{ContainerID: 0, HostID: p.GID, Size: 1}},
+		GidMappingsEnableSetgroups: root,
+		Setpgid:                    true, // a terminal's ^C is for the runner, which passes it on
+		Pdeathsig:                  syscall.SIGKILL,
+	}
+	if root {
+		attr.Credential = &syscall.Credential{Uid: 0, Gid: 0, Groups: []uint32{}}
+	}
+	return attr
+}
+
+func (s *start) giveOrders() error {
+	file, err := memfdJSON("zero-orders", s.orders)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	fds := []int{int(file.Fd())}
+	for _, src := range s.sources {
+		if src.tree >= 0 {
+			fds = append(fds, src.tree)
+		}
+	}
+	return s.zero.Send(inside.Message{Orders: true}, fds...)
+}
+
+// takeDescriptors receives what stage zero opened inside, and checks that it is that.
+func (s *start) takeDescriptors() error {
+	m, files, err := s.zero.Receive()
+	if err != nil {
+		return err
+	}
+	if m.Error != nil {
+		return m.Error
+	}
+	if m.Listeners != len(s.orders.Listen) || m.Uppers != len(s.orders.Overlays) || len(files) != m.Listeners+m.Uppers {
+		closeFiles(files)
+		return fmt.Errorf("%d descriptors for %d listeners and %d uppers", len(files), m.Listeners, m.Uppers)
+	}
+	s.uppers = files[m.Listeners:]
+	for _, f := range files[:m.Listeners] {
+		l, err := insideListener(f)
+		f.Close()
+		if err != nil {
+			return err
+		}
+		s.listeners = append(s.listeners, l)
+	}
+	// End of file: execve of bubblewrap happened. Anything else is stage zero's reason why not.
+	if m, files, err = s.zero.Receive(); err == nil {
+		closeFiles(files)
+		if m.Error != nil {
+			return m.Error
+		}
+		return errors.New("stage zero said more than it should")
+	}
+	return nil
+}
+
+// insideListener makes a listener of f after checking that it is a listening TCP socket of another network namespace
+// than ours: on one of our own, anything on this host could speak for the sandbox.
+func insideListener(f *os.File) (net.Listener, error) {
+	fd := int(f.Fd())
+	for _, want := range []struct{ option, value int }{
+		{unix.SO_DOMAIN, unix.AF_INET}, {unix.SO_TYPE, unix.SOCK_STREAM}, {unix.SO_ACCEPTCONN, 1},
+	} {
+		if got, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, want.option); err != nil || got != want.value {
+			return nil, fmt.Errorf("received socket: option %d is %d, not %d: %v", want.option, got, want.value, err)
+		}
+	}
+	theirs, err := unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
+	if err != nil {
+		return nil, fmt.Errorf("received socket: network namespace: %w", err)
+	}
+	own, err := ownNetworkCookie()
+	if err != nil {
+		return nil, err
+	}
+	if theirs == own {
+		return nil, errors.New("received socket is of this host's own network namespace")
+	}
+	return net.FileListener(f)
+}
+
+func ownNetworkCookie() (uint64, error) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer unix.Close(fd)
+	return unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
+}
+
+// awaitCommand waits until init has started the command. Its first connections wait in the backlog of the listeners.
+func (s *start) awaitCommand() error {
+	for {
+		m, files, err := s.init.Receive()
+		switch {
+		case err != nil:
+			return ErrBroken
+		case m.Error != nil:
+			return m.Error
+		case m.Terminal && len(files) == 1:
+			s.terminal = files[0]
+		case m.Started:
+			return nil
+		default:
+			closeFiles(files)
+			return errors.New("init said something else than it should")
+		}
+	}
+}
+
+// abandon takes back whatever a failed start has made, and waits until it is gone.
+func (s *start) abandon() {
+	if s.cmd != nil && s.cmd.Process != nil {
+		_ = s.cmd.Process.Kill()
+		_ = s.cmd.Wait()
+	}
+	s.closeOwn()
+	s.streams.abandon()
+	for _, l := range s.listeners {
+		l.Close()
+	}
+	closeFiles(s.uppers)
+	for _, src := range s.sources {
+		src.closeLower()
+	}
+	if s.terminal != nil {
+		s.terminal.Close()
+	}
+	if s.init != nil {
+		s.init.Close()
+	}
+	if s.ended != nil {
+		close(s.ended)
+	}
+	if s.runDir != nil {
+		_ = s.runDir.Close()
+	}
+}
+
+// closeOwn closes what only the start needed.
+func (s *start) closeOwn() {
+	s.streams.closeInside()
+	for _, src := range s.sources {
+		src.closeTree()
+	}
+	if s.zero != nil {
+		s.zero.Close()
+		s.zero = nil
+	}
+}
+
+// explain makes the error of a step one that a user can act on.
+func (s *start) explain(step string, err error) error {
+	var stage *inside.StageError
+	if errors.As(err, &stage) {
+		cause := error(stage)
+		if stage.Errno != 0 {
+			cause = &stageErrno{stage, syscall.Errno(stage.Errno)}
+		}
+		if stage.Step == inside.StepExecute {
+			return &ExecError{s.command.Args[0], syscall.Errno(stage.Errno)}
+		}
+		return &SetupError{step, cause}
+	}
+	if text := s.diag.text(); text != "" {
+		err = fmt.Errorf("%w: %s", err, text)
+	}
+	return &SetupError{step, err}
+}
+
+// stageErrno is a stage's error that errors.Is finds the system's number in.
+type stageErrno struct {
+	*inside.StageError
+	errno syscall.Errno
+}
+
+func (e *stageErrno) Unwrap() error { return e.errno }
+
+// diagnostics collects what bubblewrap and the stages write to their standard error; the command has streams of its own.
+type diagnostics struct {
+	writer *os.File
+	done   chan struct{}
+	tail   []byte
+}
+
+// maxDiagnostics bounds what is kept: the first lines name the cause.
+const maxDiagnostics = 8 << 10
+
+func newDiagnostics() (*diagnostics, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	d := &diagnostics{writer: w, done: make(chan struct{})}
+	go d.collect(r)
+	return d, nil
+}
+
+func (d *diagnostics) collect(r *os.File) {
+	defer close(d.done)
+	defer r.Close()
+	buf := make([]byte, 4096)
+	for {
+		n, err := r.Read(buf)
+		d.tail = append(d.tail, buf[:min(n, maxDiagnostics-len(d.tail))]...)
+		if err != nil {
+			return
+		}
+	}
+}
+
+// text returns what was written, once every writer is gone.
+func (d *diagnostics) text() string {
+	if d == nil {
+		return ""
+	}
+	<-d.done
+	return strings.TrimSpace(string(d.tail))
+}
+
+// gateway returns the command's gateway, or one that denies everything.
+func (s *start) gateway() *network.Gateway {
+	if s.command.Gateway != nil {
+		return s.command.Gateway
+	}
+	return &network.Gateway{}
+}
