@@ -82,10 +82,13 @@ type box struct {
 }
 
 // newBox decides what the run sets up. Nothing is started yet.
-func newBox(cfg *isolation.Config, workspace, agent string, observe func(network.Record)) (*box, error) {
+func newBox(cfg *isolation.Config, workspace, agent string, model *modelSource, observe func(network.Record)) (*box, error) {
 	host, err := isolation.ProbeHost(cfg, cmp.Or(workspace, "."), agent)
 	if err != nil {
 		return nil, err
+	}
+	if model != nil {
+		host.ModelCA = string(model.route.CA.PEM())
 	}
 	plan, err := cfg.Plan(host)
 	if err != nil {
@@ -93,6 +96,9 @@ func newBox(cfg *isolation.Config, workspace, agent string, observe func(network
 	}
 	b := &box{plan: plan, started: time.Now()}
 	b.gateway = &network.Gateway{Policy: plan.Network, Limits: network.Limits{Connections: plan.Limits.Connections}}
+	if model != nil {
+		b.gateway.Model = model.route
+	}
 	b.gateway.Observe = func(r network.Record) {
 		b.denials.add(r)
 		if observe != nil {
@@ -123,7 +129,11 @@ func PlanRun(ctx context.Context, cfg *isolation.Config, t Task) (*isolation.Pla
 	if err != nil {
 		return nil, err
 	}
-	b, err := newBox(cfg, t.Workspace, cli, nil)
+	model, err := newModel(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	b, err := newBox(cfg, t.Workspace, cli, model, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +142,7 @@ func PlanRun(ctx context.Context, cfg *isolation.Config, t Task) (*isolation.Pla
 
 // PlanExec returns what [Exec] would set up, and starts nothing.
 func PlanExec(cfg *isolation.Config, t ExecTask) (*isolation.Plan, error) {
-	b, err := newBox(cfg, t.Workspace, "", nil)
+	b, err := newBox(cfg, t.Workspace, "", nil, nil)
 	if err != nil {
 		return nil, err
 	}

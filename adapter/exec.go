@@ -27,7 +27,7 @@ type ExecTask struct {
 // Exec runs a command under the policy. An error means that the sandbox could not be made or broke; the command's own
 // end, good or bad, is in Result.Exit. When ctx ends, so does the run; see [isolation.Plan.Start].
 func Exec(ctx context.Context, cfg *isolation.Config, t ExecTask) (*Result, error) {
-	b, err := newBox(cfg, t.Workspace, "", t.Connections)
+	b, err := newBox(cfg, t.Workspace, "", nil, t.Connections)
 	if err != nil {
 		return nil, err
 	}

@@ -29,7 +29,11 @@ func newModel(ctx context.Context, cfg *isolation.Config) (*modelSource, error) 
 	if err != nil {
 		panic("BUG: model host: " + err.Error())
 	}
-	route := &network.ModelRoute{Host: host, Placeholder: isolation.ModelPlaceholder}
+	ca, err := network.NewCA(host)
+	if err != nil {
+		return nil, err
+	}
+	route := &network.ModelRoute{Host: host, Placeholder: isolation.ModelPlaceholder, CA: ca}
 	switch m.Source {
 	case isolation.Script:
 		script, err := model.LoadScript(cfg.ModelPath())

@@ -35,15 +35,14 @@ func Run(ctx context.Context, cfg *isolation.Config, t Task) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := newBox(cfg, t.Workspace, cli, t.Connections)
-	if err != nil {
-		return nil, err
-	}
 	model, err := newModel(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
-	b.gateway.Model = model.route
+	b, err := newBox(cfg, t.Workspace, cli, model, t.Connections)
+	if err != nil {
+		return nil, err
+	}
 	options, err := claudeOptions(cfg)
 	if err != nil {
 		return nil, err
@@ -58,11 +57,10 @@ func Run(ctx context.Context, cfg *isolation.Config, t Task) (*Result, error) {
 	return res, errors.Join(model.err(), s.explain(res.Exit, err, errSandbox))
 }
 
-// session is a CLI that runs in a sandbox, and the two pipes to it.
+// session is a CLI that runs in a sandbox.
 type session struct {
 	process *isolation.Process
-	stdin   *os.File
-	stdout  *os.File
+	conn    claude.Pipes
 	stderr  *claude.Tail
 }
 
@@ -76,7 +74,7 @@ func (b *box) start(ctx context.Context, options claude.Options, t Task) (*sessi
 	if err != nil {
 		return nil, errors.Join(err, inside.Close(), stdin.Close())
 	}
-	s := &session{stdin: stdin, stdout: stdout, stderr: &claude.Tail{}}
+	s := &session{conn: claude.Pipes{Stdin: stdin, Stdout: stdout}, stderr: &claude.Tail{}}
 	stderr := io.Writer(s.stderr)
 	if t.Stderr != nil {
 		stderr = io.MultiWriter(s.stderr, t.Stderr)
@@ -89,17 +87,17 @@ func (b *box) start(ctx context.Context, options claude.Options, t Task) (*sessi
 	inside.Close()
 	outside.Close()
 	if err != nil {
-		s.Close()
+		s.conn.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
-// converse has the one conversation of the run and then ends the CLI, which the protocol does by closing its input.
+// converse has the one conversation of the run; the CLI ends with its input.
 func (s *session) converse(ctx context.Context, options claude.Options, t Task) (*claude.Result, error) {
 	var answer claude.Result
 	var failure error
-	for event, err := range claude.Run(ctx, s, options, t.Prompt) {
+	for event, err := range claude.Run(ctx, s.conn, options, t.Prompt) {
 		if err != nil {
 			failure = err
 			break
@@ -109,7 +107,7 @@ func (s *session) converse(ctx context.Context, options claude.Options, t Task) 
 			t.Events(event)
 		}
 	}
-	s.Close()
+	s.conn.Close()
 	s.process.End()
 	return &answer, failure
 }
@@ -129,15 +127,6 @@ func (s *session) explain(exit isolation.Exit, err, errSandbox error) error {
 	}
 	return err
 }
-
-// Read reads the CLI's standard output.
-func (s *session) Read(p []byte) (int, error) { return s.stdout.Read(p) }
-
-// Write writes to the CLI's standard input.
-func (s *session) Write(p []byte) (int, error) { return s.stdin.Write(p) }
-
-// Close closes both.
-func (s *session) Close() error { return errors.Join(s.stdin.Close(), s.stdout.Close()) }
 
 // findCLI returns the program file of the Claude Code CLI.
 func findCLI(path string) (string, error) {

@@ -12,11 +12,10 @@ import (
 
 // checker decides, before anything is written, which changes can be applied.
 type checker struct {
-	layers    Layers
-	target    tree
-	inPlace   bool // the target is the lower directory itself
-	protected Patterns
-	named     Patterns
+	layers  Layers
+	target  tree
+	inPlace bool // the target is the lower directory itself
+	guard   *guard
 
 	kept    map[string]string // paths that stay what they are, and why
 	newDirs map[string]bool   // directories that will be there
@@ -26,14 +25,7 @@ type checker struct {
 }
 
 func newChecker(c *Changes, target *os.File, opts ApplyOptions) (*checker, error) {
-	if opts.Protected == nil {
-		opts.Protected = []string{"default"}
-	}
-	protected, err := ParsePatterns(opts.Protected)
-	if err != nil {
-		return nil, err
-	}
-	named, err := ParsePatterns(opts.Named)
+	guard, err := newGuard(opts)
 	if err != nil {
 		return nil, err
 	}
@@ -47,8 +39,8 @@ func newChecker(c *Changes, target *os.File, opts ApplyOptions) (*checker, error
 	}
 	return &checker{
 		layers: c.layers, target: tree{root: target}, inPlace: os.SameFile(here, lower),
-		protected: protected, named: named,
-		kept: make(map[string]string), newDirs: make(map[string]bool), removed: make(map[string]bool),
+		guard: guard,
+		kept:  make(map[string]string), newDirs: make(map[string]bool), removed: make(map[string]bool),
 	}, nil
 }
 
@@ -98,10 +90,8 @@ func (k *checker) unwanted(c Change) string {
 	if c.Kind == Special {
 		return "special file"
 	}
-	if reason := k.protected.protects(c); reason != "" {
-		if _, ok := k.named.Match(c.Path); !ok {
-			return reason
-		}
+	if reason := k.guard.protects(c); reason != "" {
+		return reason
 	}
 	for dir, _ := splitPath(c.Path); dir != ""; dir, _ = splitPath(dir) {
 		if reason, ok := k.kept[dir]; ok {

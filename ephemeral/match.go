@@ -40,15 +40,44 @@ func ParsePatterns(texts []string) (Patterns, error) {
 	return ps, nil
 }
 
-// Match returns the first pattern that covers a path.
+// Match returns the pattern that covers a path.
 func (ps Patterns) Match(path string) (pattern string, ok bool) {
-	names := strings.Split(foldCase(path), "/")
+	pattern = newCover(ps.find).of(path)
+	return pattern, pattern != ""
+}
+
+// find returns the first pattern that matches a path itself.
+func (ps Patterns) find(names []string) string {
 	for _, p := range ps.list {
 		if matchNames(p.names, names) {
-			return p.text, true
+			return p.text
 		}
 	}
-	return "", false
+	return ""
+}
+
+// cover extends what matches paths to everything below them, and remembers the directories.
+type cover struct {
+	find func(names []string) string
+	dirs map[string]string
+}
+
+func newCover(find func(names []string) string) *cover {
+	return &cover{find: find, dirs: map[string]string{"": ""}}
+}
+
+// of returns what find says of the topmost directory on the path that it says something of, or of the path.
+func (c *cover) of(path string) string {
+	dir, _ := splitPath(path)
+	found, known := c.dirs[dir]
+	if !known {
+		found = c.of(dir)
+		c.dirs[dir] = found
+	}
+	if found == "" {
+		found = c.find(strings.Split(foldCase(path), "/"))
+	}
+	return found
 }
 
 func parsePattern(text string) (pattern, error) {
@@ -77,26 +106,40 @@ func mustPatterns(texts ...string) []pattern {
 	return list
 }
 
-// matchNames reports whether the names of a pattern match the path or a directory above it.
+// matchNames reports whether a pattern matches a path, from the end, where most differ.
 func matchNames(pattern, names []string) bool {
-	for i, want := range pattern {
-		if want == "**" {
-			for skip := range len(names) + 1 {
-				if matchNames(pattern[i+1:], names[skip:]) {
-					return true
-				}
-			}
+	for len(pattern) > 0 {
+		rest, last := pattern[:len(pattern)-1], pattern[len(pattern)-1]
+		if last == "**" {
+			return matchAnyDepth(rest, names)
+		}
+		if len(names) == 0 || !matchName(last, names[len(names)-1]) {
 			return false
 		}
-		if len(names) == 0 {
-			return false
-		}
-		if ok, _ := path.Match(want, names[0]); !ok {
-			return false
-		}
-		names = names[1:]
+		pattern, names = rest, names[:len(names)-1]
 	}
-	return true
+	return len(names) == 0
+}
+
+// matchAnyDepth reports whether a pattern matches a path or a directory above it.
+func matchAnyDepth(pattern, names []string) bool {
+	if len(pattern) == 0 {
+		return true
+	}
+	for n := range len(names) + 1 {
+		if matchNames(pattern, names[:n]) {
+			return true
+		}
+	}
+	return false
+}
+
+func matchName(pattern, name string) bool {
+	if !strings.ContainsAny(pattern, `*?[\`) {
+		return pattern == name
+	}
+	ok, _ := path.Match(pattern, name)
+	return ok
 }
 
 // foldCase lowers the ASCII letters and leaves every other byte alone, invalid UTF-8 included.

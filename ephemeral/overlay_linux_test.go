@@ -28,6 +28,8 @@ func TestMain(m *testing.M) {
 		switch os.Args[1] {
 		case "overlay-child":
 			exitWith(overlayChild())
+		case "full-disk-child":
+			exitWith(fullDiskChild())
 		case "run-child":
 			exitWith(runChild(os.Args[2:]))
 		}
@@ -128,11 +130,7 @@ func runOverlays(t testing.TB, jobs ...overlayJob) []overlayResult {
 	var stderr bytes.Buffer
 	cmd := exec.Command("/proc/self/exe", "overlay-child")
 	cmd.Stdin, cmd.Stderr, cmd.ExtraFiles = bytes.NewReader(input), &stderr, []*os.File{theirs}
-	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
-		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
-		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
-	}
+	cmd.SysProcAttr = ownNamespaces()
 	if err := cmd.Start(); err != nil {
 		skipLayer(t, "user and mount namespaces", err)
 	}
@@ -157,6 +155,30 @@ func runOverlays(t testing.TB, jobs ...overlayJob) []overlayResult {
 		t.Cleanup(func() { lower.Close(); uppers[i].Close() })
 	}
 	return results
+}
+
+// ownNamespaces makes a child root of a user namespace in which its user is the only one.
+func ownNamespaces() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{
+		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
+	}
+}
+
+// inNamespaces runs the test binary as a child and returns what it prints.
+func inNamespaces(t *testing.T, args ...string) string {
+	t.Helper()
+	cmd := exec.Command("/proc/self/exe", args...)
+	cmd.SysProcAttr = ownNamespaces()
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil && (stderr.Len() == 0 || bytes.Contains(stderr.Bytes(), []byte("mount tmpfs"))) {
+		skipLayer(t, "user and mount namespaces", fmt.Errorf("%w: %s", err, &stderr))
+	}
+	require.NoError(t, err, stderr.String())
+	return string(out)
 }
 
 // receiveAll takes descriptors until the other side is closed.

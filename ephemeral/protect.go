@@ -32,12 +32,37 @@ var defaultProtected = mustPatterns(
 	".vscode", ".idea",
 )
 
-// protects returns why a change is not to be applied; "" when it may be.
-func (ps Patterns) protects(c Change) string {
-	if p, ok := ps.Match(c.Path); ok {
-		return fmt.Sprintf("protected path %s", p)
+// guard decides what Apply leaves alone.
+type guard struct {
+	protected, named *cover
+	gitLinks         bool
+}
+
+// newGuard parses the patterns of ApplyOptions.
+func newGuard(opts ApplyOptions) (*guard, error) {
+	if opts.Protected == nil {
+		opts.Protected = []string{"default"}
 	}
-	if ps.defaults && isGitLink(c) {
+	protected, err := ParsePatterns(opts.Protected)
+	if err != nil {
+		return nil, err
+	}
+	named, err := ParsePatterns(opts.Named)
+	if err != nil {
+		return nil, err
+	}
+	return &guard{protected: newCover(protected.find), named: newCover(named.find), gitLinks: protected.defaults}, nil
+}
+
+// protects returns why a change is not to be applied; "" when it may be.
+func (g *guard) protects(c Change) string {
+	if g.named.of(c.Path) != "" {
+		return ""
+	}
+	if pattern := g.protected.of(c.Path); pattern != "" {
+		return fmt.Sprintf("protected path %s", pattern)
+	}
+	if g.gitLinks && isGitLink(c) {
 		return "protected path: a .git that leads elsewhere"
 	}
 	return ""

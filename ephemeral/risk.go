@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// riskRules say how files come to run code on the host after a run. The first rule that covers a path speaks.
+// riskRules say how files come to run code on the host after a run. Of the rules that match a path the first speaks; what
+// matches a directory is true of all below.
 var riskRules = []struct {
 	reason   string
 	patterns []pattern
@@ -67,23 +68,30 @@ func flagRisks(list []Change) {
 			heads[dir] = true
 		}
 	}
+	rules := newCover(findRisk)
 	for i := range list {
-		list[i].Risk = riskOf(list[i], heads)
+		list[i].Risk = riskOf(list[i], rules, heads)
 	}
 }
 
-// riskOf returns the reason for one change. What is gone runs nothing.
-func riskOf(c Change, heads map[string]bool) string {
-	if c.New == nil || c.Kind == Special {
-		return ""
-	}
-	names := strings.Split(foldCase(c.Path), "/")
+func findRisk(names []string) string {
 	for _, rule := range riskRules {
 		for _, p := range rule.patterns {
 			if matchNames(p.names, names) {
 				return rule.reason
 			}
 		}
+	}
+	return ""
+}
+
+// riskOf returns the reason for one change. What is gone runs nothing.
+func riskOf(c Change, rules *cover, heads map[string]bool) string {
+	if c.New == nil || c.Kind == Special {
+		return ""
+	}
+	if reason := rules.of(c.Path); reason != "" {
+		return reason
 	}
 	dir, name := splitPath(c.Path)
 	switch {

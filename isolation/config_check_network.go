@@ -45,24 +45,28 @@ func split(err error) []error {
 	return []error{err}
 }
 
-// networkError finds the place of an error of [network.Policy.Check], which begins with the key and names the value.
+// networkError finds the place of an error of [network.Policy.Check], which begins with the key and goes on with the value.
 func (k *checker) networkError(err error) {
 	name, msg, _ := strings.Cut(err.Error(), ": ")
 	key := joinKey("network_policy", name)
+	at, text, first := key, textAt(k.cfg, key), len(msg)
+	found := func(key string, data any, sought string) {
+		if i := strings.Index(msg, sought); i >= 0 && i < first {
+			at, text, first = key, errorText(key, data), i
+		}
+	}
 	for _, l := range leaves(k.cfg) {
 		list, _ := l.data.([]any)
 		for i, elem := range list {
-			if l.key == key && strings.Contains(msg, rawText(elem)) {
-				k.add(indexKey(key, i), rawText(elem), "%s", msg).Err = err
-				return
+			if l.key == key {
+				found(indexKey(key, i), elem, rawText(elem))
 			}
 		}
-		if pin, ok := strings.CutPrefix(l.key, key+"."); ok && strings.Contains(msg, strings.Trim(pin, `"`)) {
-			k.add(l.key, l.text(), "%s", msg).Err = err
-			return
+		if pin, ok := strings.CutPrefix(l.key, key+"."); ok {
+			found(l.key, l.data, quoteTOML(strings.Trim(pin, `"`)))
 		}
 	}
-	k.fail(key, "%s", msg).Err = err
+	k.add(at, text, "%s", msg).Err = err
 }
 
 func (k *checker) parentProxy(text string) {

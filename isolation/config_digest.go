@@ -15,6 +15,9 @@ func (c *Config) SHA256() string {
 	d.Description, d.Extends = "", ""
 	var b strings.Builder
 	for _, l := range leaves(d) {
+		if l.empty && l.key != "workspace.allowed_host_roots" { // where absent means something else
+			continue
+		}
 		b.WriteString(l.key + " = " + rawText(l.data) + "\n")
 	}
 	sum := sha256.Sum256([]byte(b.String()))

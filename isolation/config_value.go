@@ -16,8 +16,9 @@ import (
 
 // leaf is one key of a Config that says something.
 type leaf struct {
-	key  string
-	data any // as the TOML library would read it; nil for an empty table whose presence counts
+	key   string
+	data  any  // as the TOML library would read it; nil for an empty table whose presence counts
+	empty bool // an empty list that means what an absent one means
 }
 
 // text returns the value as TOML for people: shortened, and "[redacted]" for what is or looks like a secret.
@@ -30,7 +31,7 @@ func leaves(c *Config) []leaf {
 	walk("", reflect.ValueOf(c).Elem(), func(key string, rv reflect.Value) bool {
 		data, whole := valueData(rv)
 		if whole {
-			list = append(list, leaf{key, data})
+			list = append(list, leaf{key, data, rv.Kind() == reflect.Slice && rv.Len() == 0})
 		}
 		return !whole
 	})
@@ -69,12 +70,12 @@ func sortedMapKeys(rv reflect.Value) []reflect.Value {
 	return keys
 }
 
-// textAt returns the value of c at key as TOML, or "".
+// textAt returns the value of c at key as TOML for an error, or "".
 func textAt(c *Config, key string) string {
 	found := ""
 	walk("", reflect.ValueOf(c).Elem(), func(k string, rv reflect.Value) bool {
 		if data, whole := valueData(rv); k == key && whole {
-			found = dataText(k, data)
+			found = errorText(k, data)
 		}
 		return k != key && within(key, k)
 	})
@@ -148,11 +149,26 @@ func hidden(key string) bool {
 	return key == "api_key" || within(key, "env") && key != "env" || within(key, "credentials") && strings.HasSuffix(key, ".source")
 }
 
-// maxText keeps values in errors short.
+// mayBeSecret reports whether the value of a key, which need not be one of ours, should stay out of errors: people put
+// secrets where their names belong.
+func mayBeSecret(key string) bool {
+	name := key[len(parentKey(key)):]
+	return hidden(key) || within(key, "api_key") || strings.Contains(key, ".source.") || infoOf(key).key == "" && isSecretName(name)
+}
+
+// errorText is dataText for errors, which go to logs.
+func errorText(key string, data any) string {
+	text := dataText(key, data)
+	if text != "" && mayBeSecret(key) {
+		return redacted
+	}
+	return text
+}
+
+// maxText keeps values on one line.
 const maxText = 200
 
-// dataText returns a TOML value as TOML, shortened for errors: "" for tables, "[redacted]" for what is or looks like a
-// secret.
+// dataText returns a TOML value as TOML, shortened: "" for tables, "[redacted]" for what is or looks like a secret.
 func dataText(key string, data any) string {
 	if data == nil || isTable(data) {
 		return ""

@@ -83,7 +83,7 @@ func Environment(c *Config, kind AgentKind, host []string, base []Var) ([]Var, E
 // runVariables are in every environment. Of the host only TERM shows, so that output has the right form.
 func runVariables(host map[string]string) []Var {
 	term := host["TERM"]
-	if !isTerm(term) {
+	if !isTerm(term) || isSecretValue(term) {
 		term = "dumb"
 	}
 	return []Var{

@@ -104,7 +104,7 @@ func hasUserinfo(value string) bool {
 // isRandom reports whether a word is 32 or more bytes of hexadecimal or base64 with the mixture of random text.
 func isRandom(word string) bool {
 	word = strings.TrimRight(word[strings.LastIndexByte(strings.TrimRight(word, "="), '=')+1:], "=")
-	if len(word) < 32 || !hasDigit(word) {
+	if len(word) < 32 || !hasDigit(word) || strings.Trim(word, "0123456789") == "" {
 		return false
 	}
 	if strings.Trim(strings.ToLower(word), "0123456789abcdef") == "" {

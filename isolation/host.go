@@ -14,12 +14,14 @@ import (
 type Host struct {
 	OS         string            // as runtime.GOOS
 	UID, GID   int               // of the caller
+	Root       bool              // the caller is root of the whole system, not of a user namespace
 	Env        []string          // the caller's environment, which the filter of the policy works on
 	Bubblewrap string            // absolute path; "" when it is missing
 	Self       Object            // the running program
 	Links      []Link            // top-level links of a merged /usr, such as bin → usr/bin
 	Roots      []string          // top-level directories with programs where /usr is not merged
 	Etc        []string          // names below /etc that programs need and that exist here
+	ModelCA    string            // PEM of the certificate authority that speaks for the model API inside; "": none
 	Paths      map[string]Object // what the policy's own paths are, by the spelling in [Config] or by role
 }
 

@@ -93,11 +93,15 @@ type document struct {
 
 // parseDocument reads TOML; a document without the right version is an error.
 func parseDocument(name, dir string, data []byte) (*document, error) {
+	lines, deep := keyLines(string(data))
+	if deep > 0 {
+		return nil, &PolicyError{File: name, Line: deep, Msg: fmt.Sprintf("nested deeper than %d", maxNesting)}
+	}
 	doc := &document{name: name, dir: dir, at: map[string]place{"": {name, dir, 1}}}
 	if _, err := toml.Decode(string(data), &doc.tree); err != nil {
 		return nil, syntaxError(name, err)
 	}
-	for key, line := range keyLines(string(data)) {
+	for key, line := range lines {
 		doc.at[key] = place{name, dir, line}
 	}
 	return doc, doc.checkVersion()
@@ -115,12 +119,6 @@ func syntaxError(name string, err error) *PolicyError {
 	return e
 }
 
-// mayBeSecret reports whether the value of a key, which need not be one of ours, should stay out of errors.
-func mayBeSecret(key string) bool {
-	name := key[len(parentKey(key)):]
-	return hidden(key) || within(key, "api_key") || infoOf(key).key == "" && isSecretName(name)
-}
-
 func (d *document) checkVersion() error {
 	f := faults{origin: &origin{at: d.at}}
 	version, ok := d.tree["version"]
@@ -128,9 +126,9 @@ func (d *document) checkVersion() error {
 	case !ok:
 		d.missingVersion(&f)
 	case !isInt:
-		f.add("version", dataText("version", version), "want an integer, not %s", kindName(version))
+		f.add("version", errorText("version", version), "want an integer, not %s", kindName(version))
 	case n != 1:
-		f.add("version", dataText("version", version), "this release reads version 1")
+		f.add("version", errorText("version", version), "this release reads version 1")
 	default:
 		return nil
 	}
@@ -140,7 +138,7 @@ func (d *document) checkVersion() error {
 // missingVersion blames a key that was perhaps meant to be the version.
 func (d *document) missingVersion(f *faults) {
 	if typo := nearest("version", sortedKeys(d.tree)); typo != "" {
-		f.add(joinKey("", typo), dataText(typo, d.tree[typo]), "unknown key").Near = "version"
+		f.add(joinKey("", typo), errorText(typo, d.tree[typo]), "unknown key").Near = "version"
 		return
 	}
 	f.add("version", "", "missing").Hint = "start the file with: version = 1"

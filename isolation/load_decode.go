@@ -81,19 +81,18 @@ func textFor(data any, kind reflect.Kind) (string, bool) {
 	return "", false
 }
 
-// reject records that a type refused its value. Its message must not show what the value must not.
+// reject records that a type refused its value. Its message may quote what must not be shown.
 func (d *decoder) reject(key string, data any, err error) {
-	text := dataText(key, data)
-	msg := err.Error()
-	if s, ok := data.(string); ok && text == redacted && s != "" {
-		msg = strings.ReplaceAll(msg, strings.Trim(strconv.Quote(s), `"`), redacted)
-		msg = strings.ReplaceAll(msg, s, redacted)
+	text := errorText(key, data)
+	if text == redacted && !hidden(key) {
+		d.add(key, text, "the value looks like a secret, and is not what belongs here")
+		return
 	}
-	d.add(key, text, "%s", msg).Err = err
+	d.add(key, text, "%s", err).Err = err
 }
 
 func (d *decoder) mismatch(key string, data any, t reflect.Type) {
-	e := d.add(key, dataText(key, data), "want %s, not %s", typeName(t), kindName(data))
+	e := d.add(key, errorText(key, data), "want %s, not %s", typeName(t), kindName(data))
 	if _, ok := data.(time.Time); ok {
 		e.Hint = "put the time in quotes"
 	}
@@ -120,11 +119,7 @@ func (d *decoder) table(key string, data any, rv reflect.Value) {
 
 func (d *decoder) unknown(table, name string, data any, t reflect.Type) {
 	key := joinKey(table, name)
-	text := dataText(key, data)
-	if text != "" && mayBeSecret(key) {
-		text = redacted
-	}
-	e := d.add(key, text, "unknown key")
+	e := d.add(key, errorText(key, data), "unknown key")
 	names := fieldNames(t)
 	if e.Near = nearest(strings.ToLower(name), names); e.Near == "" {
 		e.Near = otherTable(name)
@@ -222,13 +217,13 @@ func (d *decoder) inRange(key string, data any, rv reflect.Value) {
 	info := infoOf(key)
 	if rv.Kind() == reflect.String && info.words != "" {
 		if words := strings.Fields(info.words); !slices.Contains(words, rv.String()) {
-			wrongWord(&d.faults, key, dataText(key, data), rv.String(), words)
+			wrongWord(&d.faults, key, errorText(key, data), rv.String(), words)
 		}
 	}
 	if n, ok := number(rv); ok && info.positive && n < 1 {
-		d.add(key, dataText(key, data), "want a number above zero").Hint = "remove the key for the default"
+		d.add(key, errorText(key, data), "want a number above zero").Hint = "remove the key for the default"
 	} else if ok && n < 0 && !info.signed {
-		d.add(key, dataText(key, data), "want zero or more")
+		d.add(key, errorText(key, data), "want zero or more")
 	}
 }
 

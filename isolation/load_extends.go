@@ -54,7 +54,7 @@ func (d *document) base() (string, bool, error) {
 		return name, true, nil
 	}
 	f := faults{origin: &origin{at: d.at}}
-	f.add("extends", dataText("extends", value), "want the name of a preset or a file")
+	f.add("extends", errorText("extends", value), "want the name of a preset or a file")
 	return "", false, f.err()
 }
 
@@ -165,10 +165,14 @@ func parseSet(set string) (*document, error) {
 		return nil, &PolicyError{File: oneLine(name), Key: key, Msg: "can be set in a file only"}
 	}
 	doc := &document{name: shorten(name), at: map[string]place{}}
+	lines, deep := keyLines(key + " = " + value)
+	if deep > 0 {
+		return nil, &PolicyError{File: oneLine(doc.name), Msg: fmt.Sprintf("nested deeper than %d", maxNesting)}
+	}
 	if _, err := toml.Decode(key+" = "+value, &doc.tree); err != nil {
 		return nil, setError(doc.name, key, value, err)
 	}
-	for k := range keyLines(key + " = " + value) {
+	for k := range lines {
 		doc.at[k] = place{file: doc.name}
 	}
 	return doc, nil

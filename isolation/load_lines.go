@@ -8,8 +8,9 @@ import (
 // keyLines returns the line of every key, table and array element of a TOML text, by key: "agent.model",
 // "credentials[1].hosts[0]". The TOML library reads the values and has the last word on syntax, but it does not say
 // where they stand. For a text that it accepts the keys are the same (FuzzKeyLines); for any other this returns some
-// keys and does not panic.
-func keyLines(text string) map[string]int {
+// keys and does not panic. deep is the line of the first key or value below maxNesting others, where the scan ends, or
+// 0: the library takes minutes for some of those.
+func keyLines(text string) (lines map[string]int, deep int) {
 	s := &lineScanner{text: strings.TrimPrefix(text, "\ufeff"), line: 1, lines: map[string]int{}, tables: map[string]int{}}
 	table := ""
 	for s.skipBlank(); s.pos < len(s.text); s.skipBlank() {
@@ -26,8 +27,11 @@ func keyLines(text string) map[string]int {
 			s.pos++
 		}
 	}
-	return s.lines
+	return s.lines, s.deep
 }
+
+// maxNesting is the depth that a text may have; the deepest key of a policy has 4 parts.
+const maxNesting = 32
 
 type lineScanner struct {
 	text   string
@@ -36,6 +40,15 @@ type lineScanner struct {
 	lines  map[string]int
 	tables map[string]int // elements so far of each array of tables
 	depth  int
+	deep   int
+}
+
+// giveUp ends the scan.
+func (s *lineScanner) giveUp() {
+	if s.deep == 0 {
+		s.deep = s.line
+	}
+	s.pos = len(s.text)
 }
 
 func (s *lineScanner) peek() byte {
@@ -117,7 +130,9 @@ func (s *lineScanner) key() []string {
 		if !ok {
 			return parts
 		}
-		parts = append(parts, part)
+		if parts = append(parts, part); len(parts) > maxNesting {
+			s.giveUp()
+		}
 		s.skipSpace()
 		if s.peek() != '.' {
 			return parts
@@ -144,12 +159,9 @@ func (s *lineScanner) record(key string) {
 	}
 }
 
-// maxNesting stops the scan of a hostile text before the stack does; the TOML library is asked first and recurses too.
-const maxNesting = 1000
-
 func (s *lineScanner) value(key string) {
 	if s.depth++; s.depth > maxNesting {
-		s.pos = len(s.text)
+		s.giveUp()
 	}
 	defer func() { s.depth-- }()
 	switch s.peek() {

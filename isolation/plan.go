@@ -24,6 +24,7 @@ const (
 type Plan struct {
 	Policy     string // name of the policy
 	Bubblewrap string
+	Root       bool // started by root of the whole system
 	UID, GID   int  // of the sandbox's processes as the kernel knows them; inside they are 1000
 	MapOwner   bool // files of root appear as the sandbox's own, through idmapped mounts
 	Mounts     []Mount
@@ -113,17 +114,18 @@ const dedicatedUID = 2_000_001_000
 func (p *Plan) chooseUID(c *Config, h Host) error {
 	workspace := h.Paths[RoleWorkspace]
 	p.UID, p.GID = h.UID, h.GID
-	if h.UID != 0 {
-		if c.Sandbox.RunAs != "" && c.Sandbox.RunAs != "auto" {
+	p.Root = h.Root
+	if !h.Root {
+		if c.Sandbox.RunAs != RunAsAuto {
 			return fmt.Errorf("sandbox.run_as = %q: only root can run as somebody else; remove the key", c.Sandbox.RunAs)
 		}
 		return nil
 	}
 	switch run := c.Sandbox.RunAs; {
-	case run == "root":
+	case run == "root" || run == "0":
 		p.Warnings = append(p.Warnings, "sandbox.run_as = \"root\": the sandbox's processes are root to the kernel")
 		return nil
-	case run != "" && run != "auto":
+	case run != RunAsAuto:
 		o, ok := h.Paths[RoleRunAs]
 		if !ok {
 			return fmt.Errorf("sandbox.run_as = %q: no such user", run)

@@ -16,7 +16,8 @@ func (p *Plan) addEnv(c *Config, h Host) {
 	base := proxyVariables()
 	if _, ok := h.Paths[RoleAgent]; ok {
 		kind = ClaudeCode
-		base = append(base, Var{"ANTHROPIC_BASE_URL", "http://" + ModelHost}, Var{"ANTHROPIC_API_KEY", ModelPlaceholder})
+		base = append(base, Var{"ANTHROPIC_BASE_URL", "http://" + ModelHost}, Var{"ANTHROPIC_API_KEY", ModelPlaceholder},
+			Var{"NODE_EXTRA_CA_CERTS", modelCAPath})
 	}
 	vars, report := Environment(c, kind, h.Env, base)
 	p.Env, p.Dropped = Environ(vars), report.Dropped

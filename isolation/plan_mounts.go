@@ -95,9 +95,13 @@ func (p *Plan) addAgent(c *Config, h Host) error {
 	}
 	p.Mounts = append(p.Mounts,
 		Mount{Kind: MountBind, Target: AgentDir + "/claude", Source: agent},
-		Mount{Kind: MountFile, Target: SettingsPath, Text: string(settings)})
+		Mount{Kind: MountFile, Target: SettingsPath, Text: string(settings)},
+		Mount{Kind: MountFile, Target: modelCAPath, Text: h.ModelCA})
 	return nil
 }
+
+// modelCAPath is read by the agent alone; nothing else inside trusts it.
+const modelCAPath = AgentDir + "/model-ca.pem"
 
 // addGrants binds the policy's own paths in, parents before children, then hides what it wants hidden.
 func (p *Plan) addGrants(c *Config, h Host) error {

@@ -15,6 +15,7 @@ import (
 // exist are left out, for the plan to name them.
 func ProbeHost(c *Config, workspace, agent string) (Host, error) {
 	h := Host{OS: runtime.GOOS, UID: os.Geteuid(), GID: os.Getegid(), Env: os.Environ(), Bubblewrap: findBubblewrap(), Paths: map[string]Object{}}
+	h.Root = h.UID == 0 && ownsSystem()
 	h.probeRoot()
 	self, err := os.Executable()
 	if err != nil {

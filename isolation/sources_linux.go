@@ -32,8 +32,8 @@ func (s *source) closeLower() {
 	}
 }
 
-// openSources opens every granted path and checks that it still is the object that the plan was made for. Root takes
-// detached mounts along: stage zero will not be root any more.
+// openSources opens every granted path and checks that it still is the object that the plan was made for. When the
+// sandbox will be somebody else than its caller, detached mounts go along: stage zero could not reach their files.
 func (s *start) openSources() error {
 	s.orders = s.plan.orders()
 	for _, m := range s.plan.Mounts {
@@ -42,17 +42,14 @@ func (s *start) openSources() error {
 		}
 		src := &source{object: m.Source, readOnly: m.Kind == MountBind && !m.Writable, tree: -1}
 		s.sources = append(s.sources, src)
-		if err := src.open(m.Kind != MountBind); err != nil {
+		if err := src.open(m.Kind != MountBind, s.plan.MapOwner); err != nil {
 			return fmt.Errorf("%s: %w", m.Source.Path, err)
 		}
 	}
 	if err := s.addDiskUppers(); err != nil {
 		return err
 	}
-	if os.Geteuid() != 0 {
-		for _, src := range s.sources {
-			src.closeTree()
-		}
+	if !s.plan.MapOwner {
 		return nil
 	}
 	for i := range s.orders.Sources {
@@ -61,8 +58,8 @@ func (s *start) openSources() error {
 	return nil
 }
 
-// open sets tree, for a caller who may do so, and lower, where it is wanted.
-func (s *source) open(keep bool) error {
+// open checks the path and sets lower and tree, as wanted.
+func (s *source) open(lower, tree bool) error {
 	fd, err := unix.Open(s.object.Path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
@@ -75,12 +72,12 @@ func (s *source) open(keep bool) error {
 	if st.Dev != s.object.Dev || st.Ino != s.object.Ino {
 		return errors.New("is not what it was when the plan was made")
 	}
-	if keep {
+	if lower {
 		if s.lower, err = os.Open(fmt.Sprintf("/proc/self/fd/%d", fd)); err != nil {
 			return err
 		}
 	}
-	if os.Geteuid() == 0 {
+	if tree {
 		s.tree, err = inside.CloneMount(fd)
 	}
 	return err
@@ -110,7 +107,7 @@ func (s *start) addDiskUppers() error {
 		src := &source{object: object, tree: -1}
 		s.sources = append(s.sources, src)
 		s.orders.Sources = append(s.orders.Sources, inside.Source{Name: o.Upper, Path: object.Path, FD: -1, Dev: object.Dev, Ino: object.Ino, Dir: true})
-		if err := src.open(false); err != nil {
+		if err := src.open(false, s.plan.MapOwner); err != nil {
 			return err
 		}
 	}

@@ -107,16 +107,15 @@ func (s *start) startZero() error {
 
 // namespaces maps the sandbox's kernel uid, and nothing else, to 0 of stage zero's user namespace.
 func (p *Plan) namespaces() *syscall.SysProcAttr {
-	root := os.Geteuid() == 0
 	attr := &syscall.SysProcAttr{
 		Cloneflags:                 syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWNET,
 		UidMappings:                []syscall.SysProcIDMap{{ContainerID: 0, HostID: p.UID, Size: 1}},
 		GidMappings:                []syscall.SysProcIDMap{{ContainerID: 0, HostID: p.GID, Size: 1}},
-		GidMappingsEnableSetgroups: root,
+		GidMappingsEnableSetgroups: p.Root,
 		Setpgid:                    true, // a terminal's ^C is for the runner, which passes it on
 		Pdeathsig:                  syscall.SIGKILL,
 	}
-	if root {
+	if p.Root {
 		attr.Credential = &syscall.Credential{Uid: 0, Gid: 0, Groups: []uint32{}}
 	}
 	return attr

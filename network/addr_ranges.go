@@ -94,7 +94,7 @@ type carrier struct {
 
 // carriers has no row for IPv4-mapped addresses: Unmap has removed those before anyone looks.
 var carriers = []carrier{
-	{netip.MustParsePrefix("::/96"), bytesAt(12, 0)},           // IPv4-compatible, RFC 4291
+	{netip.MustParsePrefix("::/96"), compatible},               // IPv4-compatible, RFC 4291
 	{netip.MustParsePrefix("::ffff:0:0:0/96"), bytesAt(12, 0)}, // IPv4-translated, RFC 2765
 	{netip.MustParsePrefix("64:ff9b::/96"), bytesAt(12, 0)},    // NAT64, RFC 6052
 	{netip.MustParsePrefix("64:ff9b:1::/48"), bytesAt(12, 0)},  // local NAT64 by /96, RFC 8215
@@ -109,6 +109,12 @@ func bytesAt(i int, mask byte) func([16]byte) (netip.Addr, bool) {
 	return func(b [16]byte) (netip.Addr, bool) {
 		return netip.AddrFrom4([4]byte{b[i] ^ mask, b[i+1] ^ mask, b[i+2] ^ mask, b[i+3] ^ mask}), true
 	}
+}
+
+// compatible leaves out :: and ::1, which only look like it.
+func compatible(b [16]byte) (netip.Addr, bool) {
+	v4, _ := bytesAt(12, 0)(b)
+	return v4, v4.As4() != [4]byte{} && v4.As4() != [4]byte{0, 0, 0, 1}
 }
 
 // isatap unpacks an interface identifier 0000:5efe or 0200:5efe followed by IPv4, below any prefix.

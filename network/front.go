@@ -52,6 +52,7 @@ type frontConn struct {
 	idle     *idleTimer
 	up, down atomic.Int64
 
+	origin   Host // not zero: the client's TLS to this host ended here, so the request is in origin form and for it
 	headRead bool
 	head     head
 	pending  []byte // read from Conn, not yet from us
@@ -130,7 +131,7 @@ func (c *frontConn) readHead() error {
 		return err
 	}
 	c.pending = raw
-	if c.head, err = parseHead(raw[:end]); err != nil {
+	if c.head, err = parseHead(raw[:end], c.origin); err != nil {
 		c.identify(viaOf(c.head.method), "", c.head.host, c.head.port)
 		c.refuseRaw(badRequest(err))
 		return io.EOF

@@ -40,6 +40,7 @@ type Gateway struct {
 	closeErr error
 	idlers   []interface{ CloseIdleConnections() }
 
+	ended   *handover      // connections whose TLS ended here
 	running sync.WaitGroup // Serve calls, HTTP connections, handlers
 	slots   atomic.Int64   // client connections now
 	own     ownAddrs
@@ -145,6 +146,8 @@ func (g *Gateway) build() {
 	}
 	// One request a connection: what follows a request is never read as another one, so no framing trick can smuggle it.
 	g.server.SetKeepAlivesEnabled(false)
+	g.ended = newHandover()
+	g.running.Go(func() { _ = g.server.Serve(g.ended) }) // until Close
 }
 
 // countConn counts the goroutines that the server starts, which its own Close does not wait for.

@@ -55,11 +55,19 @@ func (g *Gateway) connect(c *frontConn, w http.ResponseWriter, r *http.Request) 
 		return f, false
 	}
 	d := g.Policy.Decide(host, port)
+	own := g.Model.covers(host)
+	if d.Verdict == Allow && own && (g.Model.CA == nil || port != 443) {
+		d = g.Model.noTunnel()
+	}
 	if d.Verdict != Allow {
 		return denied(d, host.Authority(port)), false
 	}
 	c.allow(d)
-	g.tunnel(c, w, r, host, port)
+	if own {
+		g.endTLS(c, w, r)
+	} else {
+		g.tunnel(c, w, r, host, port)
+	}
 	return refusal{}, true
 }
 
@@ -100,7 +108,7 @@ func (c *frontConn) earlyBytes(r *bufio.Reader) []byte {
 func (g *Gateway) forward(c *frontConn, w http.ResponseWriter, r *http.Request) (refusal, bool) {
 	host, port := c.head.host, c.head.port
 	c.identify(ViaHTTP, r.Method, host, port)
-	if err := agree(r, host, port); err != nil {
+	if err := agree(r, host, port); err != nil && c.origin.IsZero() {
 		return badRequest(err), false
 	}
 	if protocol := lowerASCII(strings.Join(r.Header["Upgrade"], ",")); protocol != "" && protocol != "h2c" {
@@ -132,6 +140,7 @@ func (g *Gateway) proxy(h http.Handler, a *answer, r *http.Request) {
 		}
 	}()
 	h.ServeHTTP(a, r.WithContext(withFront(r.Context(), a.conn)))
+	a.begin()
 }
 
 // agree makes sure that net/http read the same target.
@@ -162,21 +171,39 @@ func (g *Gateway) fail(c *frontConn, w http.ResponseWriter, err error) {
 // answer is the response of a proxied request. It keeps the status for the record, and the model's key out of the headers.
 type answer struct {
 	http.ResponseWriter
-	conn *frontConn
-	key  string // "": nothing to redact
+	conn  *frontConn
+	key   string // "": nothing to redact
+	wrote bool   // the final status is out
 }
 
 // WriteHeader sends the status and the headers.
 func (a *answer) WriteHeader(status int) {
 	a.redact()
-	if status >= 200 {
+	if status >= 200 && !a.wrote {
+		a.wrote = true
 		a.conn.ended(status, "")
 	}
 	a.ResponseWriter.WriteHeader(status)
 }
 
+// Write sends a part of the body.
+func (a *answer) Write(p []byte) (int, error) {
+	a.begin()
+	return a.ResponseWriter.Write(p)
+}
+
 // Flush sends what is buffered.
-func (a *answer) Flush() { http.NewResponseController(a.ResponseWriter).Flush() }
+func (a *answer) Flush() {
+	a.begin()
+	http.NewResponseController(a.ResponseWriter).Flush()
+}
+
+// begin sends the status that net/http would, if none was sent.
+func (a *answer) begin() {
+	if !a.wrote {
+		a.WriteHeader(http.StatusOK)
+	}
+}
 
 // Unwrap lets http.ResponseController reach the connection.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }

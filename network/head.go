@@ -36,8 +36,9 @@ func headEnd(raw []byte, from int) (int, error) {
 	return 0, nil
 }
 
-// parseHead reads a whole head, strictly. Where it fails it returns what it has understood.
-func parseHead(raw []byte) (head, error) {
+// parseHead reads a whole head, strictly. Where it fails it returns what it has understood. With an origin the target is a
+// path of that host, otherwise it says the host itself.
+func parseHead(raw []byte, origin Host) (head, error) {
 	lines := strings.Split(strings.TrimSuffix(string(raw), "\r\n\r\n"), "\r\n")
 	h, version, err := parseRequestLine(lines[0])
 	if err != nil {
@@ -51,6 +52,9 @@ func parseHead(raw []byte) (head, error) {
 		return h, err
 	}
 	h.hostHeader, h.hasHostHeader = f.host, f.hosts == 1
+	if !origin.IsZero() {
+		return h, h.parsePath(origin)
+	}
 	return h, h.parseTarget()
 }
 
@@ -109,6 +113,18 @@ func (h *head) parseTarget() (err error) {
 	}
 	h.host, h.port = host, port
 	return h.checkHostHeader()
+}
+
+// parsePath accepts a path of origin, which is then as if it had been asked for in absolute form.
+func (h *head) parsePath(origin Host) error {
+	h.host, h.port = origin, 80
+	if !strings.HasPrefix(h.target, "/") || strings.ContainsAny(h.target, `#\`) {
+		return errors.New("the target is not a path")
+	}
+	if host, port, err := ParseAuthority(h.hostHeader, 443); err != nil || host != origin || port != 443 {
+		return fmt.Errorf("the Host header does not name %s, to which the client spoke TLS", origin)
+	}
+	return nil
 }
 
 // checkHostHeader refuses a Host header that names somebody else than an absolute target, which net/http would overlook.

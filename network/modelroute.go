@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -25,6 +26,7 @@ import (
 type ModelRoute struct {
 	Host        Host              // as the sandbox names it
 	Placeholder string            // what stands for the key in the sandbox, at least 8 bytes; "": the sandbox has none
+	CA          *CA               // ends TLS to Host, for https:// requests; nil: CONNECT to Host is refused
 	Key         Secret            // zero: credentials are taken off and none is added
 	Upstream    *url.URL          // https, or http to localhost or a loopback address; a path is put before the request's
 	Handler     http.Handler      // not nil: answers instead of Upstream, in this process, and needs no key
@@ -79,6 +81,15 @@ func isLoopback(h Host) bool { return h.name == "localhost" || h.addr.IsLoopback
 // answers reports whether a plain HTTP request for host and port is for the model. A nil route answers nothing.
 func (m *ModelRoute) answers(host Host, port Port) bool {
 	return m != nil && host == m.Host && port == 80
+}
+
+// covers reports whether host is the model API's, whatever the port.
+func (m *ModelRoute) covers(host Host) bool { return m != nil && host == m.Host }
+
+// noTunnel is the decision about tunnels to the model API: in a tunnel the sandbox could use a key of somebody else,
+// and carry data out in that account.
+func (m *ModelRoute) noTunnel() Decision {
+	return Decision{Rule: "model route", Reason: "the model API is reached as http://" + m.Host.String() + "/, where the key is added outside"}
 }
 
 // forwardModel decides about a request for the model and has it answered.
@@ -223,20 +234,28 @@ func (g *Gateway) findLeak(r *http.Request, host Host, port Port) (refusal, bool
 	if g.Model == nil {
 		return refusal{}, false
 	}
-	where, ok := "", false
-	if g.Model.isIn(r.RequestURI) {
-		where, ok = "target", true
-	}
-	for name, values := range r.Header {
-		if slices.ContainsFunc(append(values, name), g.Model.isIn) {
-			where, ok = name+" header", true
-		}
-	}
+	where, ok := g.Model.leakIn(r)
 	if !ok {
 		return refusal{}, false
 	}
-	reason := fmt.Sprintf("the %s carries the model's credential, which is for %s only", g.redact(where), g.Model.Host)
+	reason := fmt.Sprintf("the %s carries the model's credential, which is for %s only", where, g.Model.Host)
 	return denied(Decision{Deny, "built-in: model credential", reason}, host.Authority(port)), true
+}
+
+// leakIn returns the part of a request that holds the placeholder or the key.
+func (m *ModelRoute) leakIn(r *http.Request) (where string, ok bool) {
+	if m.isIn(r.RequestURI) {
+		return "target", true
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Header)) {
+		if slices.ContainsFunc(r.Header[name], m.isIn) {
+			return name + " header", true
+		}
+		if contains(lowerASCII(name), lowerASCII(m.Placeholder)) || contains(lowerASCII(name), lowerASCII(m.Key.Reveal())) {
+			return "name of a header", true
+		}
+	}
+	return "", false
 }
 
 // isIn looks for the placeholder and the key in a text as it is, percent-decoded, and in basic authentication.

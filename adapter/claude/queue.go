@@ -15,6 +15,7 @@ type queue struct {
 	room   sync.Cond
 	events []Event
 	size   int
+	limit  int
 	hurry  int   // somebody waits for a frame behind the events: do not block the reader
 	err    error // set once, when no more will come
 
@@ -22,7 +23,7 @@ type queue struct {
 }
 
 func newQueue() *queue {
-	q := &queue{ready: make(chan struct{}, 1)}
+	q := &queue{limit: held, ready: make(chan struct{}, 1)}
 	q.room.L = &q.mu
 	return q
 }
@@ -32,10 +33,10 @@ func newQueue() *queue {
 func (q *queue) put(e Event) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for q.size > held && q.hurry == 0 {
+	for q.size > q.limit && q.hurry == 0 {
 		q.room.Wait()
 	}
-	if q.size > 4*held {
+	if q.size > 4*q.limit {
 		return
 	}
 	q.events = append(q.events, e)

@@ -63,11 +63,12 @@ func TestSlowLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, cli := openFake(t, Options{})
 		const lines = 12
+		s.events.limit = 1 << 20
 		wrote := 0
 		go func() {
 			cli.expect(userLine)
 			for range lines {
-				cli.say(`{"type":"x","pad":"` + strings.Repeat("x", held/8) + `"}` + "\n")
+				cli.say(`{"type":"x","pad":"` + strings.Repeat("x", 1<<17) + `"}` + "\n")
 				wrote++
 			}
 			cli.expect(`{"type":"control_request","request_id":"3","request":{"subtype":"set_model","model":"m"}}`)

@@ -17,21 +17,26 @@ func (l lineIndex) find(path string) int {
 	return 0
 }
 
+// add keeps the first line of a path.
+func (l lineIndex) add(path string, line int) {
+	if l[path] == 0 {
+		l[path] = line
+	}
+}
+
 func tomlLines(text string) lineIndex {
 	index, counts := lineIndex{}, map[string]int{}
 	table, open := "", ""
 	for i, line := range strings.Split(text, "\n") {
 		if open == "" {
 			line = strings.TrimSpace(line)
-			path := ""
 			if header, ok := strings.CutPrefix(line, "["); ok {
-				table = headerPath(header, counts)
-				path = table
+				var list string
+				list, table = headerPath(header, counts)
+				index.add(list, i+1)
+				index.add(table, i+1)
 			} else if key, _, ok := strings.Cut(line, "="); ok {
-				path = childPath(table, bareKey(key))
-			}
-			if _, ok := index[path]; !ok && path != "" {
-				index[path] = i + 1
+				index.add(childPath(table, bareKey(key)), i+1)
 			}
 		}
 		open = openString(line, open)
@@ -39,14 +44,15 @@ func tomlLines(text string) lineIndex {
 	return index
 }
 
-// headerPath resolves what follows the first bracket of "[a.b]" or "[[a.b]]", counting the items of lists.
-func headerPath(header string, counts map[string]int) string {
+// headerPath resolves what follows the first bracket of "[a.b]" or "[[a.b]]", counting the items of lists. For an item,
+// list is the path of the whole list.
+func headerPath(header string, counts map[string]int) (list, path string) {
 	inner, isItem := strings.CutPrefix(header, "[")
 	name, _, _ := strings.Cut(inner, "]")
 	keys := strings.Split(name, ".")
-	path := ""
 	for i, key := range keys {
 		path = childPath(path, bareKey(key))
+		list = path
 		if isItem && i == len(keys)-1 {
 			counts[path]++
 		}
@@ -54,7 +60,7 @@ func headerPath(header string, counts map[string]int) string {
 			path = itemPath(path, n-1)
 		}
 	}
-	return path
+	return list, path
 }
 
 func bareKey(key string) string {

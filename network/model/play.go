@@ -1,7 +1,6 @@
 package model
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"strings"
 )
@@ -65,7 +64,7 @@ type progress struct {
 	cut      bool
 	left     bool // a client went away in the middle
 	done     bool
-	print    [sha256.Size]byte // of the conversation that asked last
+	print    fingerprint // of the conversation that asked last
 }
 
 // delivery is what take hands out; exactly one of its fields is meant.
@@ -75,6 +74,9 @@ type delivery struct {
 	err    *apiError
 }
 
+// breaks reports whether the stream breaks off as the script says.
+func (d delivery) breaks() bool { return d.err == nil && d.answer.cut >= 0 }
+
 // play is the state of a script being played. The caller holds the server's lock.
 type play struct {
 	turns []progress
@@ -83,8 +85,9 @@ type play struct {
 
 // take chooses what a request gets: the first turn of its lane that is not done. A turn that is being delivered belongs
 // to its conversation, so a retry waits for nothing and another conversation gets the next. A turn that a client walked
-// out of (an interrupt) is over when the conversation has moved on, and comes again when it is asked for again.
-func (p *play) take(s *Script, r *Request, print [sha256.Size]byte) delivery {
+// out of (an interrupt), or that is an error for good, is over when the conversation has moved on, and comes again when it
+// is asked for again.
+func (p *play) take(s *Script, r *Request, print fingerprint) delivery {
 	turns := 0
 	for i, t := range s.turns() {
 		if t.Agent != r.Agent {
@@ -92,7 +95,7 @@ func (p *play) take(s *Script, r *Request, print [sha256.Size]byte) delivery {
 		}
 		turns++
 		st := &p.turns[i]
-		if st.left && st.print != print {
+		if st.print != print && (st.left || st.errors > 0 && t.Error.Repeat == 0) {
 			st.done = true
 		}
 		if st.done || st.serving > 0 && st.print != print {
@@ -105,7 +108,7 @@ func (p *play) take(s *Script, r *Request, print [sha256.Size]byte) delivery {
 }
 
 // start begins a delivery of turn i, which the caller ends with finish.
-func (p *play) start(s *Script, i int, r *Request, print [sha256.Size]byte) delivery {
+func (p *play) start(s *Script, i int, r *Request, print fingerprint) delivery {
 	t, st := s.Turns[i], &p.turns[i]
 	r.Turn = i + 1
 	if problem := t.Expect.check(r.said()); problem != "" && st.attempts == 0 {
@@ -120,7 +123,7 @@ func (p *play) start(s *Script, i int, r *Request, print [sha256.Size]byte) deli
 	d := delivery{index: i, answer: answer{turn: t, model: r.Model, cut: -1}}
 	d.answer.serial = serial{messages: r.Messages, turn: i + 1, attempt: st.attempts}
 	switch {
-	case t.Error != nil && st.errors < t.Error.Repeat:
+	case t.Error != nil && (t.Error.Repeat == 0 || st.errors < t.Error.Repeat):
 		d.err = t.Error.scripted()
 	case t.Cut != nil && !st.cut && r.Stream:
 		d.answer.cut = *t.Cut
@@ -137,8 +140,8 @@ func (p *play) finish(s *Script, d delivery, arrived bool) {
 		st.left = true
 	case d.err != nil:
 		st.errors++
-		st.done = st.errors >= t.Error.Repeat && len(t.Blocks) == 0
-	case d.answer.cut >= 0:
+		st.done = t.Error.Repeat > 0 && st.errors >= t.Error.Repeat && len(t.Blocks) == 0
+	case d.breaks():
 		st.cut = true
 	default:
 		st.done = true

@@ -1,13 +1,12 @@
 package model
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
+	"slices"
 	"strings"
 	"time"
 )
@@ -65,6 +64,11 @@ type wireRequest struct {
 	Tools     []struct {
 		Name string `json:"name"`
 	} `json:"tools"`
+	Output struct {
+		Format struct {
+			Schema json.RawMessage `json:"schema"`
+		} `json:"format"`
+	} `json:"output_config"`
 }
 
 type wireMessage struct {
@@ -79,8 +83,16 @@ type wireBlock struct {
 	Name      string          `json:"name,omitempty"`
 	Input     json.RawMessage `json:"input,omitempty"`
 	ToolUseID string          `json:"tool_use_id,omitempty"`
-	Content   wireContent     `json:"content,omitempty"`
+	Content   json.RawMessage `json:"content,omitempty"` // of a result: text, blocks, or what a tool of the server returned
 	IsError   bool            `json:"is_error,omitempty"`
+}
+
+func (b wireBlock) result() ToolResult {
+	var content wireContent
+	if json.Unmarshal(b.Content, &content) != nil {
+		content = nil
+	}
+	return ToolResult{ID: b.ToolUseID, Text: content.text(), IsError: b.IsError}
 }
 
 // wireContent is a list of blocks, or a string that stands for one text block.
@@ -157,14 +169,18 @@ func (w *wireRequest) summary() Request {
 	for _, t := range w.Tools {
 		r.Tools = append(r.Tools, t.Name)
 	}
-	for _, m := range w.Messages {
-		if m.Role == "user" {
-			r.FirstText = m.Content.text()
-			break
-		}
-	}
+	r.FirstText = w.firstText()
 	r.LastText, r.ToolResults = lastSaid(w.Messages)
 	return r
+}
+
+func (w *wireRequest) firstText() string {
+	for _, m := range w.Messages {
+		if m.Role == "user" {
+			return m.Content.text()
+		}
+	}
+	return ""
 }
 
 // lastSaid collects the user's messages after the assistant's last one.
@@ -183,92 +199,45 @@ func lastSaid(messages []wireMessage) (string, []ToolResult) {
 		}
 		for _, b := range m.Content {
 			if b.Type == "tool_result" {
-				results = append(results, ToolResult{ID: b.ToolUseID, Text: b.Content.text(), IsError: b.IsError})
+				results = append(results, b.result())
 			}
 		}
 	}
 	return strings.Join(texts, "\n"), results
 }
 
-// print identifies the conversation so far, whatever way it is asked to continue: a retry without streaming or with
-// cache marks moved has the same print, the next round of the same session another.
-func (w *wireRequest) print() [sha256.Size]byte {
-	return sha256.Sum256(compactJSON(w.Messages))
+// fingerprint identifies a conversation up to some point.
+type fingerprint [sha256.Size]byte
+
+// print is that of the conversation so far, whatever way it is asked to continue: a retry without streaming, without
+// betas or with cache marks moved has the same, the next round of the same session another.
+func (w *wireRequest) print() fingerprint {
+	said := slices.DeleteFunc(slices.Clone(w.Messages), func(m wireMessage) bool { return m.Role == "system" })
+	return sha256.Sum256(compactJSON(said))
 }
 
 // kind tells the CLI's own questions from the conversation's. The class header comes only when the CLI believes that it
-// talks to api.anthropic.com (seen in 2.1.329: main, subagent, auxiliary); other servers must guess.
-func (w *wireRequest) kind(h http.Header) Kind {
+// talks to api.anthropic.com (2.1.329 says main, subagent, auxiliary or compaction); elsewhere its questions are known by
+// their form: an answer in JSON asked of no tools, and the order that opens a compaction.
+func (w *wireRequest) kind(h http.Header, counting bool) Kind {
+	class := h.Get("x-claude-code-request-class")
 	switch {
+	case counting:
+		return KindCount
 	case *w.MaxTokens == 1:
 		return KindProbe
-	case h.Get("x-claude-code-request-class") == "auxiliary":
+	case class == "auxiliary", class == "compaction":
+		return KindAside
+	case class == "" && (len(w.Tools) == 0 && w.schema() != nil || w.compacts()):
 		return KindAside
 	}
 	return KindTurn
 }
 
-// compactJSON is json.Marshal without escapes for HTML. v must have a JSON form.
-func compactJSON(v any) []byte {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		panic("BUG: encode " + err.Error())
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+func (w *wireRequest) compacts() bool {
+	text, _ := lastSaid(w.Messages)
+	return strings.HasPrefix(text, "CRITICAL: Respond with TEXT ONLY. Do NOT call any tools.")
 }
 
-// apiError is an error answer: a status, the API's body, and headers that steer clients.
-type apiError struct {
-	status  int
-	kind    string
-	message string
-	header  map[string]string
-}
-
-func badRequest(message string) *apiError {
-	return &apiError{status: http.StatusBadRequest, kind: "invalid_request_error", message: message}
-}
-
-// final marks the error as one that clients shall not retry.
-func (e *apiError) final() *apiError {
-	e.header = map[string]string{"x-should-retry": "false"}
-	return e
-}
-
-// scripted is the answer for a failure in a script.
-func (f *Failure) scripted() *apiError {
-	e := &apiError{status: f.Status, kind: f.Type, message: f.Message, header: map[string]string{}}
-	if f.RetryAfter > 0 {
-		e.header["retry-after"] = strconv.Itoa(int(f.RetryAfter.Round(time.Second).Seconds()))
-	}
-	if f.Retry != nil {
-		e.header["x-should-retry"] = strconv.FormatBool(*f.Retry)
-	}
-	return e
-}
-
-type errorBody struct {
-	Type  string `json:"type"`
-	Error struct {
-		Type    string `json:"type"`
-		Message string `json:"message"`
-	} `json:"error"`
-	RequestID string `json:"request_id"`
-}
-
-func (e *apiError) write(w http.ResponseWriter) {
-	body := errorBody{Type: "error", RequestID: w.Header().Get("request-id")}
-	body.Error.Type, body.Error.Message = e.kind, e.message
-	for key, value := range e.header {
-		w.Header().Set(key, value)
-	}
-	writeJSON(w, e.status, body)
-}
-
-func writeJSON(w http.ResponseWriter, status int, body any) {
-	w.Header().Set("content-type", "application/json")
-	w.WriteHeader(status)
-	w.Write(compactJSON(body)) // a client that has gone needs no answer
-}
+// schema is the JSON Schema that the answer shall have, if any.
+func (w *wireRequest) schema() json.RawMessage { return w.Output.Format.Schema }

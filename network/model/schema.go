@@ -89,6 +89,9 @@ func (say turnText) into(t *Turn, n *node) *ScriptError {
 		t.Blocks = append(t.Blocks, Block{Type: "text", Text: *say.text})
 	}
 	t.Blocks = append(t.Blocks, say.tools...)
+	if t.Error != nil && t.Error.Repeat == unsaid {
+		t.Error.Repeat = t.Error.repeats(len(t.Blocks) > 0)
+	}
 	return nil
 }
 
@@ -144,7 +147,7 @@ func readUsage(n *node, u *Usage) *ScriptError {
 }
 
 func readFailure(n *node, f *Failure) *ScriptError {
-	f.Repeat = 1
+	f.Repeat = unsaid
 	var seconds int
 	err := n.object([]field{
 		{"status", integer(&f.Status, 400, 599)},
@@ -165,6 +168,22 @@ func readFailure(n *node, f *Failure) *ScriptError {
 		f.Message = fmt.Sprintf("scripted %s", f.Type)
 	}
 	return err
+}
+
+// unsaid is the Repeat of an error in a script that does not say it, until the whole turn is known.
+const unsaid = -1
+
+// repeats is how often an error comes when the script does not say: one that a retry may get over, or that content
+// follows, once; one that says no for good, to everyone who asks.
+func (f *Failure) repeats(content bool) int {
+	switch f.Status {
+	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
+		return 1
+	}
+	if content || f.Status >= 500 {
+		return 1
+	}
+	return 0
 }
 
 // errorType is the type that the API gives to errors of status.

@@ -22,7 +22,7 @@ type Turn struct {
 	Agent      string        // binds the turn to conversations whose first user text contains this; "": the main one
 	Expect     Expect        // what the request must say
 	Delay      time.Duration // before the first byte, errors included
-	Error      *Failure      // answered first, Repeat times; nil: none
+	Error      *Failure      // answered before the blocks, if there are any; nil: none
 	Blocks     []Block       // the content, in order
 	StopReason string        // "": tool_use when there is such a block, else end_turn
 	Usage      Usage
@@ -45,7 +45,7 @@ type Failure struct {
 	Message    string        //
 	RetryAfter time.Duration // whole seconds in a retry-after header; 0: no header
 	Retry      *bool         // the x-should-retry header; nil: no header
-	Repeat     int           // how many requests get it
+	Repeat     int           // how many requests get it; 0: all of them until the conversation has moved on
 }
 
 // Block is one content block: "text" and "thinking" use Text, "tool_use" uses Name, ID and Input.

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 )
@@ -74,16 +73,15 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("request-id", s.requestID())
 	switch r.Method + " " + r.URL.Path {
 	case "POST /v1/messages":
-		s.withRequest(w, r, s.messages)
+		s.post(w, r, false)
 	case "POST /v1/messages/count_tokens":
-		s.withRequest(w, r, s.countTokens)
+		s.post(w, r, true)
 	case "GET /v1/models":
 		s.models(w, r)
 	case "HEAD /", "HEAD ":
 		w.WriteHeader(http.StatusOK)
 	default:
-		s.log(r.Context(), "model request refused", "method", r.Method, "path", r.URL.Path, "status", http.StatusNotFound)
-		(&apiError{status: http.StatusNotFound, kind: "not_found_error", message: "Not Found"}).write(w)
+		s.refuse(w, r, &apiError{status: http.StatusNotFound, kind: "not_found_error", message: "Not Found"})
 	}
 }
 
@@ -94,35 +92,44 @@ func (s *Server) requestID() string {
 	return fmt.Sprintf("req_01%022d", s.served)
 }
 
-// withRequest reads and checks the request, then hands it on with its summary.
-func (s *Server) withRequest(w http.ResponseWriter, r *http.Request, next func(http.ResponseWriter, *http.Request, *wireRequest, Request)) {
-	wire, size, problem := receive(w, r)
+// post serves a request with a body, after the checks that the API makes.
+func (s *Server) post(w http.ResponseWriter, r *http.Request, counting bool) {
+	wire, problem := receive(w, r, counting)
 	if problem != nil {
-		s.log(r.Context(), "model request refused", "status", problem.status, "reason", problem.message)
-		problem.write(w)
+		s.refuse(w, r, problem)
 		return
 	}
-	summary := wire.summary()
-	summary.Time = s.now()
-	if wire.MaxTokens == nil {
-		wire.MaxTokens = &size
+	q := wire.summary()
+	q.Time, q.Kind, q.Agent = s.now(), wire.kind(r.Header, counting), s.Script.lane(wire.firstText())
+	switch {
+	case q.Kind == KindTurn, q.Kind == KindAside && q.Agent != "":
+		s.turn(w, r, q, wire.print())
+	case counting:
+		s.record(r.Context(), q)
+		writeJSON(w, http.StatusOK, object{"input_tokens": max(1, len(compactJSON(wire.Messages))/4)})
+	default:
+		s.record(r.Context(), q)
+		s.deliver(r.Context(), w, aside(wire, q), q.Stream)
 	}
-	next(w, r, wire, summary)
 }
 
-func receive(w http.ResponseWriter, r *http.Request) (*wireRequest, int, *apiError) {
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, problem *apiError) {
+	s.log(r.Context(), "model request refused", "method", r.Method, "path", r.URL.Path, "status", problem.status, "reason", problem.message)
+	problem.write(w)
+}
+
+func receive(w http.ResponseWriter, r *http.Request, counting bool) (*wireRequest, *apiError) {
 	if problem := authenticate(r.Header); problem != nil {
-		return nil, 0, problem
+		return nil, problem
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-		return nil, 0, &apiError{status: http.StatusRequestEntityTooLarge, kind: "request_too_large", message: "Request exceeds the maximum size"}
+		return nil, &apiError{status: http.StatusRequestEntityTooLarge, kind: "request_too_large", message: "Request exceeds the maximum size"}
 	}
 	if err != nil {
-		return nil, 0, badRequest("The request body could not be read")
+		return nil, badRequest("The request body could not be read")
 	}
-	wire, problem := readRequest(body, strings.HasSuffix(r.URL.Path, "/count_tokens"))
-	return wire, len(body), problem
+	return readRequest(body, counting)
 }
 
 // authenticate wants a credential of any value: which one is good is for the real API to say.
@@ -136,37 +143,27 @@ func authenticate(h http.Header) *apiError {
 	return nil
 }
 
-func (s *Server) messages(w http.ResponseWriter, r *http.Request, wire *wireRequest, summary Request) {
-	summary.Kind = wire.kind(r.Header)
-	if summary.Kind != KindTurn {
-		s.record(r.Context(), summary)
-		a := aside(summary)
-		s.deliver(r.Context(), w, a, summary.Stream)
-		return
-	}
-	d := s.take(&summary, wire)
-	s.record(r.Context(), summary)
-	if summary.Attempt == 0 { // the script has failed: there is nothing to finish
+// turn serves a request from the script.
+func (s *Server) turn(w http.ResponseWriter, r *http.Request, q Request, print fingerprint) {
+	d := s.take(&q, print)
+	s.record(r.Context(), q)
+	if q.Attempt == 0 { // the script has failed: nothing is being delivered
 		d.err.write(w)
 		return
 	}
 	arrived := false
-	defer func() {
-		s.finish(d, arrived)
-		if arrived && d.err == nil && d.answer.cut >= 0 {
-			panic(http.ErrAbortHandler)
-		}
-	}()
-	arrived = s.serve(r.Context(), w, d, summary.Stream)
+	defer func() { s.finish(d, arrived) }()
+	arrived = s.serve(r.Context(), w, d, q.Stream)
+	if arrived && d.breaks() {
+		panic(http.ErrAbortHandler)
+	}
 }
 
-func (s *Server) take(r *Request, wire *wireRequest) delivery {
-	print := wire.print()
+func (s *Server) take(q *Request, print fingerprint) delivery {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ready()
-	r.Agent = s.Script.lane(r.FirstText)
-	return s.play.take(s.Script, r, print)
+	return s.play.take(s.Script, q, print)
 }
 
 func (s *Server) finish(d delivery, arrived bool) {
@@ -225,25 +222,25 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// aside answers what is not the conversation: one word, so that nothing is made of it.
-func aside(r Request) answer {
-	t := Turn{Blocks: []Block{{Type: "text", Text: "ok"}}}
-	if r.Kind == KindProbe {
-		t.StopReason = "max_tokens"
+// aside answers what is not the conversation with something of the form asked for, of which nothing can be made.
+func aside(wire *wireRequest, q Request) answer {
+	text, stop := "ok", ""
+	switch {
+	case q.Kind == KindProbe:
+		stop = "max_tokens"
+	case wire.compacts():
+		text = "<summary>ok</summary>"
+	case wire.schema() != nil:
+		text = string(compactJSON(sample(wire.schema(), 0)))
 	}
-	return answer{turn: t, model: r.Model, cut: -1, serial: serial{messages: r.Messages}}
-}
-
-func (s *Server) countTokens(w http.ResponseWriter, r *http.Request, wire *wireRequest, summary Request) {
-	summary.Kind = KindCount
-	s.record(r.Context(), summary)
-	writeJSON(w, http.StatusOK, object{"input_tokens": max(1, len(compactJSON(wire.Messages))/4)})
+	t := Turn{Blocks: []Block{{Type: "text", Text: text}}, StopReason: stop}
+	return answer{turn: t, model: q.Model, cut: -1, serial: serial{messages: q.Messages}}
 }
 
 // models lists the models that requests have named so far, which all exist.
 func (s *Server) models(w http.ResponseWriter, r *http.Request) {
 	if problem := authenticate(r.Header); problem != nil {
-		problem.write(w)
+		s.refuse(w, r, problem)
 		return
 	}
 	names := []string{}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// sandboxrun returns the program as a command: the test binary under its other name.
+func sandboxrun(t *testing.T, args ...string) *exec.Cmd {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	cmd := exec.Command(self, args...)
+	cmd.Args[0] = "sandboxrun"
+	cmd.Dir = t.TempDir()
+	return cmd
+}
+
+// traces is what a run could leave on this host: processes with the marker in their command line, mounts, files in the
+// places for temporary files, and Unix sockets with a name of ours.
+func traces(t *testing.T, marker string) []string {
+	var found []string
+	processes, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	require.NoError(t, err)
+	for _, path := range processes {
+		cmdline, _ := os.ReadFile(path)
+		if strings.Contains(string(cmdline), marker) {
+			found = append(found, path+": "+strings.ReplaceAll(string(cmdline), "\x00", " "))
+		}
+	}
+	for _, file := range []string{"/proc/self/mountinfo", "/proc/net/unix"} {
+		data, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for line := range strings.Lines(string(data)) {
+			if strings.Contains(line, "sandboxrun") {
+				found = append(found, file+": "+line)
+			}
+		}
+	}
+	for _, dir := range []string{os.TempDir(), os.Getenv("XDG_RUNTIME_DIR")} {
+		runs, err := filepath.Glob(filepath.Join(dir, "*sandboxrun*", "*"))
+		require.NoError(t, err)
+		found = append(found, runs...)
+	}
+	return found
+}
+
+// A killed sandboxrun takes everything along: within a second there is no process, mount, file or socket.
+func TestKillLeavesNothing(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
+		t.Run(sig.String(), func(t *testing.T) {
+			marker := fmt.Sprintf("86399.%d%d", os.Getpid(), sig)
+			script := "setsid sleep " + marker + " & sleep " + marker + " & echo ready; wait"
+			cmd := sandboxrun(t, "exec", "--", "sh", "-c", script)
+			stdout, err := cmd.StdoutPipe()
+			require.NoError(t, err)
+			require.NoError(t, cmd.Start())
+			line, err := bufio.NewReader(stdout).ReadString('\n')
+			require.NoError(t, err)
+			require.Equal(t, "ready\n", line)
+			require.NotEmpty(t, traces(t, marker), "the run must be visible while it goes on")
+
+			require.NoError(t, cmd.Process.Signal(sig))
+			_ = cmd.Wait()
+			assert.Eventually(t, func() bool { return len(traces(t, marker)) == 0 }, time.Second, 10*time.Millisecond)
+			assert.Empty(t, traces(t, marker))
+		})
+	}
+}
+
+// A command that ignores the signal is killed 5 s later.
+func TestIgnoredSignalEndsInKill(t *testing.T) {
+	t.Parallel()
+	cmd := sandboxrun(t, "exec", "--", "sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.1; done")
+	stdout, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	_, err = bufio.NewReader(stdout).ReadString('\n')
+	require.NoError(t, err)
+	start := time.Now()
+	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+	err = cmd.Wait()
+	var exit *exec.ExitError
+	require.ErrorAs(t, err, &exit)
+	assert.Equal(t, 137, exit.ExitCode())
+	assert.Greater(t, time.Since(start), 4*time.Second, "the command must get its time")
+}

@@ -1,0 +1,109 @@
+package network
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// endTLS answers a CONNECT to the model API by being the model API: the client's TLS ends here, with a certificate that
+// only its sandbox trusts, and what it asks is a request of the model route like any other. A real tunnel there would
+// let the sandbox use somebody else's key, and carry data out into that account.
+func (g *Gateway) endTLS(c *frontConn, w http.ResponseWriter, r *http.Request) {
+	_, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		panic("BUG: " + err.Error()) // net/http's HTTP/1 connections can always be hijacked
+	}
+	c.ended(http.StatusOK, "")
+	if _, err := io.WriteString(c.Conn, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
+		c.ended(0, "client: "+err.Error())
+		c.Close()
+		return
+	}
+	early := &earlyConn{Conn: c, early: c.earlyBytes(buffered.Reader)}
+	c.pending = nil
+	conn := tls.Server(early, &tls.Config{Certificates: []tls.Certificate{g.Model.CA.leaf}, MinVersion: tls.VersionTLS12})
+	ctx, cancel := context.WithTimeout(r.Context(), g.limits.HeaderTimeout)
+	defer cancel()
+	if err := g.handshake(ctx, conn); err != nil {
+		c.ended(0, err.Error())
+		c.Close()
+		return
+	}
+	_ = c.SetDeadline(time.Time{})
+	g.slots.Add(1) // the inner connection gives it back
+	inner := g.newFrontConn(conn)
+	inner.origin = g.Model.Host
+	if !g.ended.give(inner) {
+		inner.Close()
+	}
+}
+
+// handshake also holds the client to the name that it connected to.
+func (g *Gateway) handshake(ctx context.Context, conn *tls.Conn) error {
+	if err := conn.HandshakeContext(ctx); err != nil {
+		return fmt.Errorf("TLS of the client: %w", err)
+	}
+	if name := conn.ConnectionState().ServerName; name != g.Model.Host.String() {
+		return fmt.Errorf("TLS of the client: its server name is %q, not %s", name, g.Model.Host)
+	}
+	return nil
+}
+
+// earlyConn is a connection of which the first bytes were read already.
+type earlyConn struct {
+	net.Conn
+	early []byte
+}
+
+func (c *earlyConn) Read(p []byte) (int, error) {
+	if len(c.early) > 0 {
+		n := copy(p, c.early)
+		c.early = c.early[n:]
+		return n, nil
+	}
+	return c.Conn.Read(p)
+}
+
+// handover is a listener whose connections come from within.
+type handover struct {
+	conns chan net.Conn
+	done  chan struct{}
+	once  sync.Once
+}
+
+func newHandover() *handover { return &handover{conns: make(chan net.Conn), done: make(chan struct{})} }
+
+// give passes conn on; false: the listener is closed.
+func (h *handover) give(conn net.Conn) bool {
+	select {
+	case h.conns <- conn:
+		return true
+	case <-h.done:
+		return false
+	}
+}
+
+// Accept waits for the next connection.
+func (h *handover) Accept() (net.Conn, error) {
+	select {
+	case conn := <-h.conns:
+		return conn, nil
+	case <-h.done:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close ends Accept and give.
+func (h *handover) Close() error {
+	h.once.Do(func() { close(h.done) })
+	return nil
+}
+
+// Addr is that of no network.
+func (h *handover) Addr() net.Addr { return &net.UnixAddr{Name: "tls", Net: "unix"} }
