@@ -52,18 +52,27 @@ type step struct {
 	at stamp
 }
 
-// samePlace compares two states of a host file as far as Apply's own work leaves them alone: with another name of the same
-// file replaced, ctime moves.
-func (a stamp) samePlace(b stamp) bool {
-	a.ctime, b.ctime = 0, 0
-	return a.sameIfDir(b)
-}
+const (
+	typeBits = 0o170000 // S_IFMT
+	dirBits  = 0o040000 // S_IFDIR
+)
 
-// sameIfDir is equality, save that a directory's size and times, which change with its entries, do not count.
-func (a stamp) sameIfDir(b stamp) bool {
-	const typeMask, directory = 0o170000, 0o040000
-	if a.mode&typeMask == directory && b.mode&typeMask == directory {
+func (a stamp) isDir() bool { return a.mode&typeBits == dirBits }
+
+// same compares two states of a host file. A directory's size and times change with its entries, and do not count.
+func (a stamp) same(b stamp) bool {
+	if a.isDir() && b.isDir() {
 		return a.dev == b.dev && a.ino == b.ino && a.mode == b.mode
 	}
 	return a == b
+}
+
+// sameUnderway is same as far as Apply's own work leaves things alone: with another name of the same file replaced, ctime
+// moves, and a directory that forbids changes allows them for a while.
+func (a stamp) sameUnderway(b stamp) bool {
+	a.ctime, b.ctime = 0, 0
+	if a.isDir() && b.isDir() {
+		a.mode, b.mode = dirBits, dirBits
+	}
+	return a.same(b)
 }

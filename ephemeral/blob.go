@@ -11,6 +11,7 @@ import (
 const (
 	maxTextFile  = 16 << 20 // larger files are not compared by line, and read twice instead of held
 	maxPatchFile = 1 << 30  // larger files are left out: git would have to hold them in memory
+	maxPatchSize = 8 << 30  // of all files; a run can make any number that are large and take no room
 )
 
 // blob is one side of a patch.
@@ -49,7 +50,13 @@ func gitMode(e *Entry) string {
 	return "100644"
 }
 
-func isTooLarge(e *Entry) bool { return e != nil && e.Size > maxPatchFile }
+// sizeOf is how much of a file has to be read.
+func sizeOf(e *Entry) int64 {
+	if e == nil {
+		return 0
+	}
+	return e.Size
+}
 
 // readBlob reads an entry of the layer that open opens files of.
 func readBlob(e *Entry, path string, open func(string) (*os.File, error)) (blob, error) {

@@ -152,7 +152,7 @@ func (k *checker) noParent(c Change, dir string, err error) (stamp, string, erro
 // unchanged compares with the recorded state of the same file or, in another directory, with the lower's content.
 func (k *checker) unchanged(c Change, dir int, name string, st *unix.Stat_t) (bool, error) {
 	if k.inPlace {
-		return c.was.sameIfDir(stampOf(st)), nil
+		return c.was.same(stampOf(st)), nil
 	}
 	e, err := entryIn(dir, name, st)
 	if err != nil {

@@ -11,9 +11,9 @@ const (
 	maxDiffLines = 400_000 // of both sides, without what they have in common at the ends; above, one hunk replaces all
 )
 
-// run is a stretch of a hunk: lines that are kept (' '), gone ('-') or added ('+').
+// run is a stretch of a hunk: lines that are kept (" "), gone ("-") or added ("+").
 type run struct {
-	sign byte
+	sign string
 	text []byte
 }
 
@@ -26,10 +26,10 @@ func writeHunks(w io.Writer, before, after []byte) error {
 	line := countLines(before[:from]) + 1
 	if countLines(before[head:len(before)-tail])+countLines(after[head:len(after)-tail]) > maxDiffLines {
 		return writeHunk(w, line, line, []run{
-			{' ', before[from:head]},
-			{'-', before[head : len(before)-tail]},
-			{'+', after[head : len(after)-tail]},
-			{' ', before[len(before)-tail : len(before)-to]},
+			{" ", before[from:head]},
+			{"-", before[head : len(before)-tail]},
+			{"+", after[head : len(after)-tail]},
+			{" ", before[len(before)-tail : len(before)-to]},
 		})
 	}
 	return writeWindow(w, line, before[from:len(before)-to], after[from:len(after)-to])
@@ -83,18 +83,18 @@ func (h *hunk) collect() {
 
 func (h *hunk) keep(n int) {
 	for range n {
-		h.runs = append(h.runs, run{' ', h.a[h.i]})
+		h.runs = append(h.runs, run{" ", h.a[h.i]})
 		h.i, h.j = h.i+1, h.j+1
 	}
 }
 
 func (h *hunk) change() {
 	for h.i < len(h.a) && h.e.gone[h.i] {
-		h.runs = append(h.runs, run{'-', h.a[h.i]})
+		h.runs = append(h.runs, run{"-", h.a[h.i]})
 		h.i++
 	}
 	for h.j < len(h.b) && h.e.added[h.j] {
-		h.runs = append(h.runs, run{'+', h.b[h.j]})
+		h.runs = append(h.runs, run{"+", h.b[h.j]})
 		h.j++
 	}
 }
@@ -104,10 +104,10 @@ func writeHunk(w io.Writer, lineA, lineB int, runs []run) error {
 	var countA, countB int
 	for _, r := range runs {
 		n := countLines(r.text)
-		if r.sign != '+' {
+		if r.sign != "+" {
 			countA += n
 		}
-		if r.sign != '-' {
+		if r.sign != "-" {
 			countB += n
 		}
 	}
@@ -135,7 +135,7 @@ func hunkRange(line, count int) string {
 
 func writeRun(w io.Writer, r run) error {
 	for line := range bytes.Lines(r.text) {
-		if _, err := w.Write([]byte{r.sign}); err != nil {
+		if _, err := io.WriteString(w, r.sign); err != nil {
 			return err
 		}
 		if _, err := w.Write(line); err != nil {

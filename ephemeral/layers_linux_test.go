@@ -135,10 +135,23 @@ func TestOverlayMarks(t *testing.T) {
 	}, kindsOf(mustChanges(t, layersOf(t, lower, upper))))
 }
 
+// Marks of other kinds of overlay would make the result wrong, so there is none.
+func TestForeignOverlayMarks(t *testing.T) {
+	for path, mark := range map[string]string{"d": "user.overlay.redirect", "f": "user.overlay.metacopy"} {
+		upper := t.TempDir()
+		writeTree(t, upper, map[string]string{"d/x": "x\n", "f": "f\n"})
+		layers := layersOf(t, t.TempDir(), upper)
+		require.Len(t, mustChanges(t, layers).List, 3)
+		require.NoError(t, unix.Setxattr(upper+"/"+path, mark, []byte("/x"), 0))
+		_, err := layers.Changes()
+		assert.ErrorContains(t, err, mark)
+	}
+}
+
 // A tree deeper than PATH_MAX ends in a change that is never applied; it costs no descriptors.
 func TestDeepUpper(t *testing.T) {
 	upper := t.TempDir()
-	deepTree(t, upper, 10_000)
+	deepTree(t, upper, 3000)
 	t.Cleanup(func() { removeAll(t, upper) })
 	changes := mustChanges(t, layersOf(t, t.TempDir(), upper))
 	last := changes.List[len(changes.List)-1]

@@ -15,7 +15,7 @@ type Omitted struct {
 	EmptyDirs  int // directories without files, made or removed
 	Modes      int // permissions other than the owner's execute bit, and those of directories
 	Special    int // FIFOs, sockets, devices
-	TooLarge   int // files of more than 1 GiB, sparse ones above all
+	TooLarge   int // files of more than 1 GiB, and what comes after 8 GiB in all
 	Unreadable int // host files that the caller may not read
 	Blocked    int // what hangs on one of the above: the file in a directory's place, when something of that stays
 }
@@ -46,6 +46,7 @@ func (c *Changes) WritePatch(w io.Writer) (Omitted, error) {
 type patcher struct {
 	w       io.Writer
 	layers  Layers
+	large   map[string]bool // files to leave out
 	filled  map[string]bool // directories that come and go with the files in them
 	stuck   map[string]bool // directories in which something stays that the run removed
 	solid   map[string]bool // files and directories that stay where the run made something else
@@ -55,7 +56,7 @@ type patcher struct {
 
 func newPatcher(w io.Writer, c *Changes) *patcher {
 	p := &patcher{
-		w: w, layers: c.layers,
+		w: w, layers: c.layers, large: largeFiles(c.List),
 		filled: make(map[string]bool), stuck: make(map[string]bool), solid: make(map[string]bool),
 	}
 	for _, change := range c.List {
@@ -74,6 +75,21 @@ func newPatcher(w io.Writer, c *Changes) *patcher {
 		}
 	}
 	return p
+}
+
+// largeFiles are the files that are too large for a patch, by themselves or together with those before them.
+func largeFiles(list []Change) map[string]bool {
+	large := make(map[string]bool)
+	room := int64(maxPatchSize)
+	for _, c := range list {
+		size := max(sizeOf(c.Old), sizeOf(c.New))
+		if size > maxPatchFile || size > room {
+			large[c.Path] = true
+			continue
+		}
+		room -= size
+	}
+	return large
 }
 
 // markAbove adds the directories above a path.
@@ -97,7 +113,7 @@ func (p *patcher) unspeakable(c Change) *int {
 			return &p.implied
 		}
 		return &p.omitted.EmptyDirs
-	case isTooLarge(c.Old), isTooLarge(c.New):
+	case p.large[c.Path]:
 		return &p.omitted.TooLarge
 	}
 	return nil

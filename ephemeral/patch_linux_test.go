@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -136,4 +137,15 @@ func TestPatchWriterFails(t *testing.T) {
 	defer full.Close()
 	_, err = mustChanges(t, layersOf(t, t.TempDir(), upper)).WritePatch(full)
 	assert.ErrorIs(t, err, unix.ENOSPC)
+}
+
+// Any number of files that are large and take no room must not keep the patch from ending.
+func TestPatchOfManySparseFiles(t *testing.T) {
+	var list []Change
+	for i := range 20 {
+		list = append(list, Change{Path: strconv.Itoa(i), New: &Entry{Size: maxPatchFile}})
+	}
+	large := largeFiles(append(list, Change{Path: "small", New: &Entry{Size: 1}}))
+	assert.Len(t, large, 20-maxPatchSize/maxPatchFile+1)
+	assert.False(t, large["0"])
 }

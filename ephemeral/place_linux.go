@@ -27,7 +27,7 @@ type place struct {
 // recheck compares the host's entry with the checked one.
 func (p place) recheck() (*unix.Stat_t, error) {
 	st, err := statIn(int(p.dir), p.name)
-	if err == nil && !stampOf(st).samePlace(p.at) {
+	if err == nil && !stampOf(st).sameUnderway(p.at) {
 		err = errChanged
 	}
 	return st, err
@@ -60,7 +60,7 @@ func (p place) chmod() error {
 	}
 	defer h.close()
 	st, err := h.stat()
-	if err == nil && !stampOf(&st).samePlace(p.at) {
+	if err == nil && !stampOf(&st).sameUnderway(p.at) {
 		err = errChanged
 	}
 	if err != nil {
@@ -176,12 +176,6 @@ func (p place) rename(temp string, replace bool) error {
 // own gives a new file its owner: that of the file that it replaces, else that of its directory. A caller who is not root
 // keeps the group where it may.
 func (p place) own(name string, old *unix.Stat_t) error {
-	if os.Geteuid() != 0 {
-		if old != nil {
-			_ = unix.Fchownat(int(p.dir), name, -1, int(old.Gid), unix.AT_SYMLINK_NOFOLLOW)
-		}
-		return nil
-	}
 	owner := old
 	if owner == nil {
 		st, err := p.dir.stat()
@@ -190,7 +184,26 @@ func (p place) own(name string, old *unix.Stat_t) error {
 		}
 		owner = &st
 	}
-	if err := unix.Fchownat(int(p.dir), name, int(owner.Uid), int(owner.Gid), unix.AT_SYMLINK_NOFOLLOW); err != nil {
+	h, err := tree{}.step(p.dir, name)
+	if err != nil {
+		return err
+	}
+	defer h.close()
+	if os.Geteuid() != 0 {
+		if old != nil {
+			_ = unix.Fchownat(int(h), "", -1, int(owner.Gid), unix.AT_EMPTY_PATH)
+		}
+		return nil
+	}
+	// The directory's owner could have put a hard link to a file of root's under the name.
+	st, err := h.stat()
+	if err != nil {
+		return err
+	}
+	if st.Uid != 0 || st.Mode&unix.S_IFMT != unix.S_IFDIR && st.Nlink != 1 {
+		return errChanged
+	}
+	if err := unix.Fchownat(int(h), "", int(owner.Uid), int(owner.Gid), unix.AT_EMPTY_PATH); err != nil {
 		return fmt.Errorf("chown: %w", err)
 	}
 	return nil

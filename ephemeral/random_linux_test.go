@@ -174,7 +174,8 @@ func randomReplace(r *rand.Rand, path string, info fs.FileInfo) error {
 	case 1:
 		return os.Rename(path, filepath.Dir(path)+"/"+randomNames[r.IntN(len(randomNames))])
 	case 2:
-		return os.Chtimes(path, unixEpoch, unixEpoch)
+		var epoch [2]unix.Timespec // not by os.Chtimes, which follows links, to /etc/passwd among others
+		return unix.UtimesNanoAt(unix.AT_FDCWD, path, epoch[:], unix.AT_SYMLINK_NOFOLLOW)
 	case 3:
 		if info != nil && info.IsDir() {
 			return os.Chmod(path, []fs.FileMode{0o755, 0o700, 0o555}[r.IntN(3)])

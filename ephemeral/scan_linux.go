@@ -132,6 +132,9 @@ func (s *scan) entry(lv level, name string) (*branch, error) {
 	if err != nil || up == nil {
 		return nil, err
 	}
+	if err := checkMarks(lv.up, name, up); err != nil {
+		return nil, err
+	}
 	after, err := entryIn(int(lv.up.Fd()), name, up)
 	if err != nil {
 		return nil, err
@@ -282,12 +285,28 @@ func isWhiteout(dir *os.File, name string, st *unix.Stat_t) bool {
 	case unix.S_IFCHR:
 		return st.Rdev == 0
 	case unix.S_IFREG:
-		if st.Size != 0 {
-			return false
-		}
-		path := "/proc/self/fd/" + strconv.Itoa(int(dir.Fd())) + "/" + name
-		_, err := unix.Lgetxattr(path, "user.overlay.whiteout", nil)
-		return err == nil
+		return st.Size == 0 && hasMark(dir, name, "user.overlay.whiteout")
 	}
 	return false
+}
+
+// checkMarks refuses what only mounts with redirect_dir or metacopy make: directories that continue another one of the
+// lower, and files whose bytes are still there. Taken for what they look like they would be wrong.
+func checkMarks(dir *os.File, name string, st *unix.Stat_t) error {
+	mark := ""
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFDIR:
+		mark = "user.overlay.redirect"
+	case unix.S_IFREG:
+		mark = "user.overlay.metacopy"
+	}
+	if mark != "" && hasMark(dir, name, mark) {
+		return fmt.Errorf("%q carries %s: the overlay was mounted with redirect_dir or metacopy", name, mark)
+	}
+	return nil
+}
+
+func hasMark(dir *os.File, name, mark string) bool {
+	_, err := unix.Lgetxattr("/proc/self/fd/"+strconv.Itoa(int(dir.Fd()))+"/"+name, mark, nil)
+	return err == nil
 }

@@ -181,7 +181,7 @@ func (k *checker) credentialUse(key string, c Credential) {
 	switch name, value, ok := strings.Cut(c.Header, ":"); {
 	case (c.Header == "") == (c.Basic == ""):
 		k.fail(key, "want exactly one of header and basic")
-	case c.Header != "" && (!ok || !isHeaderName(name) || strings.Count(value, "{secret}") != 1 || strings.ContainsFunc(value, isControl)):
+	case c.Header != "" && !(ok && isHeaderName(name) && strings.Count(value, "{secret}") == 1 && !strings.ContainsFunc(value, isControl)):
 		k.fail(key+".header", `want a header with the secret in it, such as "Authorization: Bearer {secret}"`)
 	case strings.ContainsFunc(c.Basic, isControl) || strings.Contains(c.Basic, ":"):
 		k.fail(key+".basic", "want a user name without a colon")

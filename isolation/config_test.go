@@ -1,6 +1,7 @@
 package isolation
 
 import (
+	"math"
 	"reflect"
 	"testing"
 	"time"
@@ -78,6 +79,24 @@ func TestWithDefaultsCopies(t *testing.T) {
 	c.WithDefaults()
 	assert.Equal(t, Permissions{}, *c.Agent.Permissions)
 	assert.Nil(t, c.Sandbox.Enabled)
+}
+
+func TestValidateChecksLiterals(t *testing.T) {
+	for _, tt := range []struct {
+		cfg  Config
+		want string
+	}{
+		{Config{Version: 2}, `version = 2: this release reads version 1`},
+		{Config{Workspace: ephemeral.Config{Mode: "ovrlay"}}, `workspace.mode = "ovrlay": want "overlay", "copy", "bind" or "none"; did you mean "overlay"?`},
+		{Config{Sandbox: Sandbox{OptionalLayers: []Layer{"x"}}}, `sandbox.optional_layers[0] = "x": want "landlock", "seccomp", "cgroup" or "userns_lock"`},
+		{Config{Limits: Limits{PIDs: -1}}, `limits.pids = -1: want zero or more`},
+		{Config{Limits: Limits{WallTime: -1}}, `limits.wall_time = "-1ns": want zero or more`},
+		{Config{Agent: Agent{MaxBudgetUSD: math.NaN()}}, `agent.max_budget_usd = nan: want zero or more`},
+		{Config{Env: map[string]string{"HOME": "/"}}, `env.HOME = [redacted]: reserved: sandboxrun sets this variable or keeps it unset`},
+		{Config{APIKey: &Source{}}, `api_key: want exactly one of a string, env, file and command`},
+	} {
+		assert.EqualError(t, tt.cfg.Validate(), tt.want)
+	}
 }
 
 func TestSHA256(t *testing.T) {

@@ -18,6 +18,7 @@ var unbuilt = []struct {
 	{"network_policy.transparent", "false", "programs that honour the proxy variables reach the allowed domains"},
 	{"network_policy.intercept", "[]", "the model API's traffic can be seen without it"},
 	{"network_policy.parent_proxy", "", "the gateway connects to hosts itself"},
+	{"sandbox.enabled", "true", "runs without a sandbox are not built; grant paths and hosts instead"},
 	{"sandbox.backend", `"auto" "bubblewrap"`, `write "auto"`},
 	{"sandbox.agent_sandbox", `"auto" "off"`, "the sandbox around the agent is there without it"},
 	{"sandbox.optional_layers", "[]", "no layer is skipped"},

@@ -17,6 +17,7 @@ var refused = map[string]string{
 	"network_policy.transparent":        "network_policy.transparent = true",
 	"network_policy.intercept":          `network_policy.intercept = ["a.test"]`,
 	"network_policy.parent_proxy":       `network_policy.parent_proxy = "http://p.test:1"`,
+	"sandbox.enabled":                   "sandbox.enabled = false\nnetwork_policy.allowed_domains = [\"*\"]",
 	"sandbox.backend":                   `sandbox.backend = "seatbelt"`,
 	"sandbox.agent_sandbox":             `sandbox.agent_sandbox = "on"`,
 	"sandbox.optional_layers":           `sandbox.optional_layers = ["landlock"]`,
@@ -121,7 +122,7 @@ func TestWarnings(t *testing.T) {
 	} {
 		assert.Equal(t, tt.want, inspect(t, tt.policy).Warnings(), tt.policy)
 	}
-	dev, err := Load("dev")
+	dev, err := Inspect("dev")
 	require.NoError(t, err)
 	assert.Contains(t, fmt.Sprint(dev.Warnings()), "sandbox.enabled = false")
 }

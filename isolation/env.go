@@ -53,10 +53,15 @@ const (
 	pathInside = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 )
 
-// Environment builds the environment of a run, sorted by name, from nothing. Later sources win over earlier ones: the
-// variables of every run (and, for Claude Code, its switches); those of host, in the form of os.Environ, that the policy
-// asks for and the filter lets through, which replace none of the former but LANG, TZ, and what pass_env names exactly; base, where a backend puts proxy variables and placeholders; the policy's [env], save names
-// that Validate refuses. It is pure.
+// Environment builds the environment of a run, sorted by name, from nothing. Later sources win over earlier ones:
+//
+//   - the variables of every run and, for Claude Code, its switches;
+//   - those of host, in the form of os.Environ, that the policy asks for and the filter lets through. They replace none
+//     of the former but LANG, TZ, and what pass_env names exactly;
+//   - base, where a backend puts proxy variables and placeholders;
+//   - the policy's [env], save names that [Config.Validate] refuses.
+//
+// It is pure.
 func Environment(c *Config, kind AgentKind, host []string, base []Var) ([]Var, EnvReport) {
 	hostVars, malformed := splitEnviron(host)
 	env := map[string]string{}

@@ -7,12 +7,16 @@ import (
 
 // secretWords mark a secret anywhere in a name, with or without separators: DBPASSWORD as well as DB_PASSWORD.
 var secretWords = []string{
-	"SECRET", "TOKEN", "PASSWORD", "PASSWD", "PASSPHRASE", "PASSCODE", "CREDENTIAL", "PRIVATE", "APIKEY", "API_KEY", "ACCESSKEY",
+	"SECRET", "TOKEN", "PASSWORD", "PASSWD", "PASSPHRASE", "PASSCODE", "CREDENTIAL", "PRIVATE", "APIKEY",
+	"API_KEY", "ACCESSKEY",
 	"ACCESS_KEY", "KEY_ID", "AUTH", "BEARER", "COOKIE", "WEBHOOK", "SIGNATURE", "CONNECTION_STRING", "CONNSTR",
 }
 
 // secretParts mark a secret as a whole part of a name, between separators.
-var secretParts = []string{"KEY", "KEYS", "PASS", "PW", "PWD", "PAT", "PIN", "OTP", "TOTP", "SAS", "JWT", "CRED", "CREDS", "DSN", "CERT", "PEM", "SALT", "SEED", "NONCE", "SESSION"}
+var secretParts = []string{
+	"KEY", "KEYS", "PASS", "PW", "PWD", "PAT", "PIN", "OTP", "TOTP", "SAS", "JWT", "CRED", "CREDS", "DSN", "CERT",
+	"PEM", "SALT", "SEED", "NONCE", "SESSION",
+}
 
 // isSecretName reports whether a variable or key of this name usually holds a secret. Authors are no authorisation:
 // AUTHOR is taken out first, AUTHORI… is not.
@@ -28,16 +32,21 @@ func isSecretName(name string) bool {
 
 // tokenMarks start secrets of known issuers and occur in little else. Case counts.
 var tokenMarks = []string{
-	"sk-ant-", "sk-proj-", "sk-or-", "sk_live_", "sk_test_", "rk_live_", "rk_test_", "whsec_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_",
-	"github_pat_", "glpat-", "gldt-", "glrt-", "glcbt-", "xoxb-", "xoxp-", "xoxa-", "xoxr-", "xoxs-", "xoxe-", "xoxe.", "xapp-", "npm_", "pypi-AgE",
-	"hf_", "dop_v1_", "doo_v1_", "dckr_pat_", "shpat_", "shpss_", "hvs.", "hvb.", "ya29.", "1//0", "AIza", "gsk_", "xai-", "pplx-", "lin_api_",
-	"AGE-SECRET-KEY-1", "atlasv1.", "pul-", "dp.st.", "dp.pt.", "ops_eyJ", "eyJ", "AKIA", "ASIA", "ABIA", "ACCA", "SG.", "sk-", "key-", "secret_", "ntn_", "ATATT3x", "r8_",
+	"sk-ant-", "sk-proj-", "sk-or-", "sk_live_", "sk_test_", "rk_live_", "rk_test_", "whsec_", "ghp_", "gho_",
+	"ghu_", "ghs_", "ghr_",
+	"github_pat_", "glpat-", "gldt-", "glrt-", "glcbt-", "xoxb-", "xoxp-", "xoxa-", "xoxr-", "xoxs-", "xoxe-",
+	"xoxe.", "xapp-", "npm_", "pypi-AgE",
+	"hf_", "dop_v1_", "doo_v1_", "dckr_pat_", "shpat_", "shpss_", "hvs.", "hvb.", "ya29.", "1//0", "AIza", "gsk_",
+	"xai-", "pplx-", "lin_api_",
+	"AGE-SECRET-KEY-1", "atlasv1.", "pul-", "dp.st.", "dp.pt.", "ops_eyJ", "eyJ", "AKIA", "ASIA", "ABIA", "ACCA",
+	"SG.", "sk-", "key-", "secret_", "ntn_", "ATATT3x", "r8_",
 	"tskey-", "nvapi-", "sbp_", "rubygems_", "figd_", "glsa_", "T3BlbkFJ",
 }
 
 // longMarks are tokenMarks that need no look at what follows: they mean a secret wherever they stand.
 var longMarks = []string{
-	"sk-ant-", "sk-proj-", "sk_live_", "github_pat_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "glpat-", "xoxb-", "xoxp-", "xoxa-", "xoxr-",
+	"sk-ant-", "sk-proj-", "sk_live_", "github_pat_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "glpat-", "xoxb-",
+	"xoxp-", "xoxa-", "xoxr-",
 	"xoxs-", "dckr_pat_", "AGE-SECRET-KEY-1", "T3BlbkFJ", "PRIVATE KEY", "hvs.", "whsec_", "pypi-AgE", "rubygems_",
 }
 

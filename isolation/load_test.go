@@ -87,6 +87,8 @@ var policyErrors = []struct{ policy, want string }{
 	{"version = 1\nnetwork_policy.allow_unix_sockets = [\"a.sock\"]", `p.toml:2: network_policy.allow_unix_sockets[0] = "a.sock": want an absolute path`},
 	{"version = 1\n[network_policy]\ndeny_resolved = [\n  \"10.0.0.0/8\",\n  \"10.1.0.0/8\",\n]", `p.toml:5: network_policy.deny_resolved[1] = "10.1.0.0/8": "10.1.0.0/8" is spelt "10.0.0.0/8"`},
 	{"version = 1\nnetwork_policy.allow_resolved = [\"127.0.0.0/8\"]", `p.toml:2: network_policy.allow_resolved[0] = "127.0.0.0/8": "127.0.0.0/8" is not inside a private range (10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16, 100.64.0.0/10, fc00::/7)`},
+	{"version = 1\n[network_policy]\nallowed_ports = [443]\nallowed_domains = [\n\"a.test\",\n\"b.test:22\"]", `p.toml:6: network_policy.allowed_domains[1] = "b.test:22": "b.test:22" allows nothing, because port 22 is not in allowed_ports`},
+	{"version = 1\n[network_policy.hosts]\n\"a.test\" = \"::1\"\n\"B.test\" = \"::1\"", `p.toml:4: network_policy.hosts."B.test" = "::1": host "B.test" is spelt "b.test"`},
 	{"version = 1\nnetwork_policy.intercept = [\"*\"]", `p.toml:2: network_policy.intercept[0] = "*": name the hosts to intercept`},
 	{"version = 1\nnetwork_policy.parent_proxy = \"http://u:p@proxy\"", `p.toml:2: network_policy.parent_proxy = [redacted]: a password does not belong in a policy`},
 	{"version = 1\nnetwork_policy.parent_proxy = \"proxy:3128\"", `p.toml:2: network_policy.parent_proxy = "proxy:3128": want a URL such as "http://proxy.example:3128"`},

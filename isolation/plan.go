@@ -123,7 +123,6 @@ func (p *Plan) chooseUID(c *Config, h Host) error {
 	}
 	switch run := c.Sandbox.RunAs; {
 	case run == "root" || run == "0":
-		p.Warnings = append(p.Warnings, "sandbox.run_as = \"root\": the sandbox's processes are root to the kernel")
 		return nil
 	case run != RunAsAuto:
 		o, ok := h.Paths[RoleRunAs]

@@ -12,7 +12,7 @@ import (
 
 func TestPresets(t *testing.T) {
 	assert.Equal(t, []string{"api-only", "ci", "dev", "no-network", "project", "strict"}, Presets())
-	enforced := map[string]bool{"api-only": true, "dev": true, "no-network": true, "project": true}
+	enforced := map[string]bool{"api-only": true, "no-network": true, "project": true}
 	for _, name := range Presets() {
 		cfg, err := Inspect(name)
 		require.NoError(t, err, name)

@@ -69,9 +69,9 @@ func (s Source) kind() string {
 	return set[0]
 }
 
-// Resolve fetches the secret. Relative files and the command's directory start at dir, "" being the current directory. One line end at the
-// end is cut off. A missing variable or file, an empty secret and one with control characters, which could end a header
-// early, are errors; none of them shows the secret. It waits for a command until ctx is done, at most 30 seconds.
+// Resolve fetches the secret. Relative files and commands start in dir, "" being the current directory. One line end at
+// the end is cut off. A missing variable or file, an empty secret and one with control characters, which could end a
+// header early, are errors; none of them shows the secret. It waits for a command until ctx is done, at most 30 seconds.
 func (s Source) Resolve(ctx context.Context, lookupEnv func(string) (string, bool), dir string) (Secret, error) {
 	text, err := s.fetch(ctx, lookupEnv, dir)
 	if err != nil {
@@ -142,6 +142,7 @@ type limited struct {
 	left int
 }
 
+// Write fails once more than left bytes have come.
 func (l *limited) Write(p []byte) (int, error) {
 	if len(p) > l.left {
 		return 0, fmt.Errorf("more than %d KiB of output", maxSecret>>10)

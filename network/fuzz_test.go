@@ -214,7 +214,7 @@ func FuzzHTTPFront(f *testing.F) {
 			return nil, io.EOF
 		},
 		Model:  &ModelRoute{Host: Host{name: "api.model.test"}, Placeholder: placeholder, Handler: nil, Key: NewSecret(realKey), Upstream: mustURL("https://api.model.test")},
-		Limits: Limits{HeaderTimeout: 50 * time.Millisecond},
+		Limits: Limits{HeaderTimeout: 10 * time.Millisecond},
 	}
 	go gate.Serve(l)
 	f.Cleanup(func() { gate.Close() })

@@ -53,6 +53,7 @@ func runAgent(args []string, std stdio) int {
 	if err != nil {
 		return p.failed(err)
 	}
+	f.warn(p, cfg)
 	ctx, stop := interruptible()
 	defer stop()
 	task := adapter.Task{Prompt: prompt, Workspace: f.workspace}

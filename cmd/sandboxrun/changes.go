@@ -82,9 +82,6 @@ const maxListed = 20
 
 // summary says at the end what was denied and what was changed.
 func (p *printer) summary(res *adapter.Result, f *runFlags) {
-	for _, w := range res.Plan.Warnings {
-		p.colored(yellow, "warning: %s", w)
-	}
 	if f.verbose {
 		for _, d := range res.Plan.Dropped {
 			p.line("dropped variable %s: %s", d.Name, d.Reason)

@@ -33,6 +33,7 @@ func runExec(args []string, std stdio) int {
 		plan, err := adapter.PlanExec(cfg, task)
 		return p.printPlan(std, plan, err)
 	}
+	f.warn(p, cfg)
 	ctx, stop := interruptible()
 	defer stop()
 	task.Stdin, task.Stdout, task.Stderr = std.in, std.out, std.err

@@ -49,7 +49,15 @@ func hints(err error) []string {
 	var usage *usageError
 	var notFound *claude.NotFoundError
 	var setup *isolation.SetupError
+	var texts []string
+	for _, e := range isolation.PolicyErrors(err) {
+		if e.Hint != "" {
+			texts = append(texts, e.Hint)
+		}
+	}
 	switch {
+	case len(texts) > 0:
+		return texts
 	case errors.As(err, &usage):
 		return []string{"sandboxrun help"}
 	case errors.Is(err, isolation.ErrNoBubblewrap):

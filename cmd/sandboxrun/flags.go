@@ -62,6 +62,16 @@ func (f *runFlags) load() (*isolation.Config, error) {
 	return isolation.LoadWith(f.policy, set...)
 }
 
+// warn says, each time, what the policy opens that it need not.
+func (f *runFlags) warn(p *printer, cfg *isolation.Config) {
+	if f.quiet {
+		return
+	}
+	for _, w := range cfg.Warnings() {
+		p.colored(yellow, "warning: %s", w)
+	}
+}
+
 // usageError is a mistake on the command line.
 type usageError struct{ err error }
 

@@ -153,7 +153,7 @@ func TestPolicyUsage(t *testing.T) {
 }
 
 func TestPolicySaysThatItCannotWrite(t *testing.T) {
-	for _, args := range [][]string{{"list"}, {"show", "dev"}, {"check", "dev"}, {"explain", "dev"}, {"init"}, {"schema"}, {"help"}} {
+	for _, args := range [][]string{{"list"}, {"show", "dev"}, {"check", "project"}, {"explain", "dev"}, {"init"}, {"schema"}, {"help"}} {
 		var errs bytes.Buffer
 		assert.Equal(t, 125, runPolicy(args, fullDisk{}, &errs), args)
 		assert.Contains(t, errs.String(), "sandboxrun: no space left\n", args)

@@ -110,6 +110,9 @@ type Overlay struct {
 	Upper string `json:"upper"`
 }
 
+// ErrNoUserXattr is the text of the error that says that a file system cannot hold what an overlay writes.
+const ErrNoUserXattr = "the file system of the upper directory has no user extended attributes (tmpfs has them since Linux 6.6)"
+
 // Listener is a TCP socket to open on the loopback interface of the sandbox and to hand out.
 type Listener struct {
 	Port int `json:"port"`

@@ -195,9 +195,6 @@ func (z *zero) mountOverlays() error {
 	return nil
 }
 
-// ErrNoUserXattr is the text of the error that says that the upper file system cannot hold an overlay.
-const ErrNoUserXattr = "the file system of the upper directory has no user extended attributes (tmpfs has them since Linux 6.6)"
-
 func (z *zero) mountOverlay(o Overlay) error {
 	upper, work := scratch(o.Upper)+"/upper", scratch(o.Upper)+"/work"
 	var lower unix.Stat_t

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -37,10 +38,7 @@ type frame struct {
 	} `json:"response"`
 	Result         string `json:"result"`
 	IsError        bool   `json:"is_error"`
-	NumTurns       int    `json:"num_turns"`
-	TerminalReason string `json:"terminal_reason"`
 	APIErrorStatus int    `json:"api_error_status"`
-	ErrorStatus    int    `json:"error_status"`
 	Usage          struct {
 		Input      int `json:"input_tokens"`
 		Output     int `json:"output_tokens"`
@@ -80,20 +78,30 @@ type agent struct {
 
 // newAgent prepares a CLI against the script; its network is the loopback address of the script's server and no other.
 func newAgent(t *testing.T, script string) *agent {
-	parsed, err := ParseScript(t.Name()+".toml", []byte(script))
+	t.Helper()
+	claude(t)
+	t.Parallel()
+	parsed, err := ParseScript("x.toml", []byte(script))
 	require.NoError(t, err)
-	server := &Server{Script: parsed}
-	a := &agent{t: t, server: server, dir: t.TempDir()}
-	a.listen(server)
+	a := &agent{t: t, server: &Server{Script: parsed}, dir: t.TempDir()}
+	a.env = a.environment(a.listen(a.server))
 	return a
 }
 
-func (a *agent) listen(h http.Handler) {
-	web := httptest.NewServer(h)
+// listen serves h on loopback and returns its address.
+func (a *agent) listen(h http.Handler) string {
+	web := httptest.NewUnstartedServer(h)
+	web.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	web.Start()
 	a.t.Cleanup(web.Close)
-	a.env = []string{
+	return web.URL
+}
+
+// environment is built from nothing: no variable of the host, no credential, no way out.
+func (a *agent) environment(api string) []string {
+	return []string{
 		"PATH=/usr/bin:/bin", "HOME=" + a.t.TempDir(), "NO_PROXY=127.0.0.1", "IS_SANDBOX=1",
-		"ANTHROPIC_BASE_URL=" + web.URL, "ANTHROPIC_API_KEY=sk-ant-fake-placeholder",
+		"ANTHROPIC_BASE_URL=" + api, "ANTHROPIC_API_KEY=sk-ant-fake-placeholder",
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_TELEMETRY=1", "DISABLE_AUTOUPDATER=1",
 		"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS=1", "CLAUDE_CODE_TMPDIR=" + a.t.TempDir(),
 		// Anything that is not loopback goes to a port where nobody listens.
@@ -103,7 +111,7 @@ func (a *agent) listen(h http.Handler) {
 
 func (a *agent) start() {
 	a.t.Helper()
-	ctx, cancel := context.WithTimeout(a.t.Context(), 90*time.Second)
+	ctx, cancel := context.WithTimeout(a.t.Context(), 2*time.Minute)
 	args := append([]string{
 		"--output-format", "stream-json", "--verbose", "--input-format", "stream-json",
 		"--setting-sources=", "--strict-mcp-config", "--permission-mode=bypassPermissions",

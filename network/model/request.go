@@ -235,8 +235,10 @@ func (w *wireRequest) kind(h http.Header, counting bool) Kind {
 }
 
 func (w *wireRequest) compacts() bool {
-	text, _ := lastSaid(w.Messages)
-	return strings.HasPrefix(text, "CRITICAL: Respond with TEXT ONLY. Do NOT call any tools.")
+	last := w.Messages[len(w.Messages)-1]
+	return slices.ContainsFunc(last.Content, func(b wireBlock) bool {
+		return strings.HasPrefix(b.Text, "CRITICAL: Respond with TEXT ONLY. Do NOT call any tools.")
+	})
 }
 
 // schema is the JSON Schema that the answer shall have, if any.

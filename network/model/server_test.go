@@ -249,9 +249,10 @@ func TestServerOtherEndpoints(t *testing.T) {
 
 func TestServerBodyLimit(t *testing.T) {
 	s := serverOf(t, "[[turns]]\ntext = 'one'\n")
-	big := conversation(false, strings.Repeat("x", maxBody-200))
-	assert.Equal(t, 200, call(t.Context(), s, "/v1/messages", big).Code)
-	w := call(t.Context(), s, "/v1/messages", big+strings.Repeat(" ", 400))
+	big := strings.Repeat("x", maxBody)
+	w := call(t.Context(), s, "/v1/messages", big)
+	assert.Equal(t, 400, w.Code, "read to its end, which is no JSON")
+	w = call(t.Context(), s, "/v1/messages", big+"x")
 	assert.Equal(t, 413, w.Code)
 	assert.Contains(t, w.Body.String(), "request_too_large")
 }

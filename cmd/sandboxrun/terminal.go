@@ -1,3 +1,5 @@
+//go:build unix
+
 package main
 
 import (
@@ -36,7 +38,7 @@ func attach(std stdio, master *os.File) {
 	}
 	resized := make(chan os.Signal, 1)
 	signal.Notify(resized, syscall.SIGWINCH)
-	defer signal.Stop(resized)
+	defer func() { signal.Stop(resized); close(resized) }()
 	go func() {
 		for range resized {
 			if size := wantsTerminal(std); size != nil {
