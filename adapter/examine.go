@@ -83,7 +83,9 @@ func trySandbox(ctx context.Context, storage string) error {
 	}
 	var out, stderr bytes.Buffer
 	res, err := Exec(ctx, cfg, ExecTask{Args: []string{"sh", "-c", sandboxScript}, Workspace: dir, Stdout: &out, Stderr: &stderr})
-	defer res.Close()
+	if res != nil {
+		defer res.Close()
+	}
 	switch {
 	case err != nil:
 		return err

@@ -189,6 +189,21 @@ func TestApplyStripsSpecialBits(t *testing.T) {
 	}
 }
 
+// Directories of a group hand their group down, and go on to do so.
+func TestApplyInGroupDirectory(t *testing.T) {
+	lower, upper := t.TempDir(), t.TempDir()
+	writeTree(t, lower, map[string]string{"shared/": ""})
+	writeTree(t, upper, map[string]string{"shared/new/f": "f\n"})
+	require.NoError(t, os.Chmod(lower+"/shared", 0o775|fs.ModeSetgid))
+	require.NoError(t, os.Chmod(upper+"/shared", 0o775|fs.ModeSetgid))
+	require.NoError(t, os.Chmod(upper+"/shared/new", 0o750))
+	layers := layersOf(t, lower, upper)
+	applied, err := mustChanges(t, layers).Apply(layers.Lower, ApplyOptions{})
+	require.NoError(t, err)
+	assert.Empty(t, applied.Stripped)
+	assert.Equal(t, 0o750|fs.ModeDir|fs.ModeSetgid, mustManifest(t, lower)["shared/new"].Mode)
+}
+
 // Names of one file change each other's ctime when they are replaced.
 func TestApplyHardLinks(t *testing.T) {
 	lower, upper := t.TempDir(), t.TempDir()

@@ -4,127 +4,84 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/sandboxrun/sandboxrun/isolation/inside"
 )
 
-// orders translates the plan for stage zero: what to make in its scratch, and bubblewrap's arguments, which place it.
-// Pure; sources come out in the order of the plan's Bind, Overlay and Disk mounts.
+// orders translates the plan for stage zero: the file tree that it builds, and bubblewrap's arguments, which put the
+// namespaces around it. Pure.
 func (p *Plan) orders() inside.ZeroOrders {
-	b := builder{plan: p}
-	b.orders = inside.ZeroOrders{
+	return inside.ZeroOrders{
 		ScratchBytes:  int64(p.Limits.Disk),
 		ScratchInodes: max(int64(p.Limits.Disk)/4096, 1<<16),
-		Listen:        []inside.Listener{{Port: proxyPort}},
+		Tree:          p.tree(),
+		Listen:        []int{proxyPort},
 		Bubblewrap:    p.Bubblewrap,
+		Args: []string{
+			"--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup",
+			"--uid", strconv.Itoa(insideUID), "--gid", strconv.Itoa(insideUID), "--hostname", hostname,
+			"--as-pid-1", "--die-with-parent", "--new-session", "--clearenv", "--cap-drop", "ALL",
+			"--bind", inside.Root, "/", "--proc", "/proc", "--dev", "/dev",
+			// Bubblewrap's /dev is a writable tmpfs without a limit: its /dev/shm becomes ours, the rest read-only.
+			"--bind", inside.Root + shmStore, "/dev/shm", "--remount-ro", "/dev", "--remount-ro", "/",
+		},
 	}
-	b.arg("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup")
-	b.arg("--uid", strconv.Itoa(insideUID), "--gid", strconv.Itoa(insideUID), "--hostname", hostname)
-	b.arg("--as-pid-1", "--die-with-parent", "--new-session", "--clearenv", "--cap-drop", "ALL")
+}
+
+// shmStore is where /dev/shm is kept until bubblewrap has made /dev.
+const shmStore = "/run/shm"
+
+// tree lists the nodes of the sandbox's file tree but for /proc and /dev, which bubblewrap makes.
+func (p *Plan) tree() []inside.Node {
+	nodes := []inside.Node{{Path: "/proc", Kind: inside.Dir, Mode: 0o755}, {Path: "/dev", Kind: inside.Dir, Mode: 0o755}}
 	for _, m := range p.Mounts {
-		b.mount(m)
+		if m.Kind != MountProc && m.Kind != MountDev {
+			nodes = append(nodes, m.node())
+		}
 	}
-	b.arg("--remount-ro", "/")
-	b.orders.Args = b.args
-	return b.orders
+	return nodes
 }
 
-// builder collects stage zero's orders; names in the scratch are counted: s0, s1, …
-type builder struct {
-	plan   *Plan
-	orders inside.ZeroOrders
-	args   []string
-	n      int
-}
-
-func (b *builder) arg(args ...string) { b.args = append(b.args, args...) }
-
-// name returns a fresh name in the scratch.
-func (b *builder) name(kind string) string {
-	b.n++
-	return fmt.Sprintf("%s%d", kind, b.n-1)
-}
-
-func (b *builder) mount(m Mount) {
+func (m Mount) node() inside.Node {
+	n := inside.Node{Path: m.Target, Writable: m.Writable}
 	switch m.Kind {
 	case MountSystem:
-		b.arg("--ro-bind", m.Source.Path, m.Target)
-	case MountSymlink:
-		b.arg("--symlink", m.Text, m.Target)
-	case MountProc:
-		b.arg("--proc", m.Target)
-	case MountDev:
-		b.arg("--dev", m.Target)
-	case MountScratch:
-		b.scratch(m)
-	case MountFile:
-		b.file(m, m.Text, 0o444)
+		n.Kind, n.Source = inside.Bind, &inside.Source{Path: m.Source.Path, FD: -1, Dir: m.Source.Dir}
 	case MountBind:
-		b.bind(m, b.source("s", m.Source))
-	case MountOverlay, MountDisk:
-		b.overlay(m)
+		n.Kind, n.Source = inside.Bind, m.Source.source()
+	case MountOverlay:
+		n.Kind, n.Source = inside.Overlay, m.Source.source()
 	case MountMask:
-		b.mask(m)
+		n.Kind, n.Source = inside.Mask, m.Source.source()
+	case MountSymlink:
+		n.Kind, n.Data = inside.Link, []byte(m.Text)
+	case MountFile:
+		n.Kind, n.Mode, n.Data = inside.File, 0o444, []byte(m.Text)
+		if strings.HasPrefix(m.Target, HomeDir+"/") {
+			n.Kind = inside.Sealed
+		}
+	case MountScratch:
+		n.Kind, n.Mode, n.Writable = inside.Empty, m.mode(), true
+		if m.Target == "/dev/shm" {
+			n.Path = shmStore
+		}
+	default:
+		panic(fmt.Sprintf("BUG: mount of kind %q", m.Kind))
 	}
+	return n
 }
 
-func (b *builder) bind(m Mount, name string) {
-	flag := "--ro-bind"
-	if m.Writable {
-		flag = "--bind"
-	}
-	b.arg(flag, inside.Scratch+"/"+name, m.Target)
-}
-
-func (b *builder) source(kind string, o Object) string {
-	name := b.name(kind)
-	b.orders.Sources = append(b.orders.Sources, inside.Source{Name: name, Path: o.Path, FD: -1, Dev: o.Dev, Ino: o.Ino, Dir: o.Dir})
-	return name
-}
-
-func (b *builder) scratch(m Mount) {
+func (m Mount) mode() uint32 {
 	mode, err := strconv.ParseUint(m.Text, 8, 12)
 	if err != nil {
 		panic("BUG: mode of scratch mount " + m.Target + ": " + m.Text)
 	}
-	name := b.dir(uint32(mode))
-	b.bind(Mount{Target: m.Target, Writable: true}, name)
-	if m.Target == "/dev/shm" {
-		b.arg("--remount-ro", "/dev") // bubblewrap's /dev is a writable tmpfs without a limit
-	}
+	return uint32(mode)
 }
 
-func (b *builder) dir(mode uint32) string {
-	name := b.name("d")
-	b.orders.Dirs = append(b.orders.Dirs, inside.Dir{Name: name, Mode: mode})
-	return name
-}
-
-func (b *builder) file(m Mount, text string, mode uint32) {
-	name := b.name("f")
-	b.orders.Files = append(b.orders.Files, inside.File{Name: name, Mode: mode, Data: []byte(text)})
-	b.bind(Mount{Target: m.Target}, name)
-}
-
-// overlay shows a lower directory through an upper one in the scratch. A Disk upper is a source that [Plan.Start] adds
-// last, when the run's directory exists.
-func (b *builder) overlay(m Mount) {
-	lower, name := b.source("s", m.Source), b.name("o")
-	upper := name + "u"
-	if m.Kind == MountOverlay {
-		b.orders.Dirs = append(b.orders.Dirs, inside.Dir{Name: upper, Mode: 0o700})
-	}
-	b.orders.Overlays = append(b.orders.Overlays, inside.Overlay{Name: name, Lower: lower, Upper: upper})
-	b.bind(Mount{Target: m.Target, Writable: true}, name)
-}
-
-// mask covers a hidden path by something empty that cannot be read, written or listed.
-func (b *builder) mask(m Mount) {
-	if m.Source.Dir {
-		b.bind(m, b.dir(0))
-		return
-	}
-	b.file(m, "", 0)
+func (o Object) source() *inside.Source {
+	return &inside.Source{Path: o.Path, FD: -1, Dev: o.Dev, Ino: o.Ino, Dir: o.Dir}
 }
 
 // initOrders is what init has to start under this plan.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -20,7 +21,7 @@ type Host struct {
 	Self       Object            // the running program
 	Links      []Link            // top-level links of a merged /usr, such as bin → usr/bin
 	Roots      []string          // top-level directories with programs where /usr is not merged
-	Etc        []string          // names below /etc that programs need and that exist here
+	Etc        []Entry           // names below /etc that programs need and that exist here
 	ModelCA    string            // PEM of the certificate authority that speaks for the model API inside; "": none
 	Paths      map[string]Object // what the policy's own paths are, by the spelling in [Config] or by role
 }
@@ -32,6 +33,12 @@ type Object struct {
 	Dir      bool
 	UID, GID int
 	Dev, Ino uint64
+}
+
+// Entry is a name and whether it is a directory.
+type Entry struct {
+	Name string
+	Dir  bool
 }
 
 // Link is a symbolic link below the root.
@@ -73,6 +80,7 @@ func Lookup(path string) (Object, error) {
 
 // probeRoot fills in what the file tree of the host looks like near its root.
 func (h *Host) probeRoot() {
+	names := slices.Clone(etcNames)
 	for _, name := range rootNames {
 		target, err := os.Readlink("/" + name)
 		if err == nil {
@@ -81,14 +89,14 @@ func (h *Host) probeRoot() {
 			h.Roots = append(h.Roots, name)
 		}
 	}
-	java, _ := filepath.Glob("/etc/java-*-openjdk")
-	for _, name := range etcNames {
-		if _, err := os.Stat("/etc/" + name); err == nil {
-			h.Etc = append(h.Etc, name)
-		}
-	}
+	java, _ := filepath.Glob("/etc/java-*-openjdk") // no error but for a bad pattern
 	for _, path := range java {
-		h.Etc = append(h.Etc, strings.TrimPrefix(path, "/etc/"))
+		names = append(names, strings.TrimPrefix(path, "/etc/"))
+	}
+	for _, name := range names {
+		if info, err := os.Stat("/etc/" + name); err == nil {
+			h.Etc = append(h.Etc, Entry{name, info.IsDir()})
+		}
 	}
 }
 

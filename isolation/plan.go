@@ -27,6 +27,7 @@ type Plan struct {
 	Root       bool // started by root of the whole system
 	UID, GID   int  // of the sandbox's processes as the kernel knows them; inside they are 1000
 	MapOwner   bool // files of root appear as the sandbox's own, through idmapped mounts
+	OnDisk     bool // overlays keep what is written on disk instead of in memory
 	Mounts     []Mount
 	Dir        string // working directory of the command
 	Env        []string
@@ -54,8 +55,7 @@ type MountKind string
 const (
 	MountSystem  MountKind = "system"  // a public part of the host, read-only
 	MountBind    MountKind = "bind"    // a granted path of the host; the very object that was judged
-	MountOverlay MountKind = "overlay" // copy-on-write view of a host directory, written in memory
-	MountDisk    MountKind = "disk"    // the same, written below the run's directory
+	MountOverlay MountKind = "overlay" // copy-on-write view of a host directory
 	MountScratch MountKind = "scratch" // an empty directory in the run's memory
 	MountFile    MountKind = "file"    // a generated file, read-only
 	MountSymlink MountKind = "link"

@@ -30,22 +30,22 @@ func (p *Plan) addMounts(c *Config, h Host) error {
 }
 
 func (p *Plan) addSystem(h Host) {
-	p.system("/usr")
+	p.system("/usr", true)
 	for _, name := range h.Roots {
-		p.system("/" + name)
+		p.system("/"+name, true)
 	}
 	for _, l := range h.Links {
 		p.Mounts = append(p.Mounts, Mount{Kind: MountSymlink, Target: "/" + l.Name, Text: l.Target})
 	}
 }
 
-func (p *Plan) system(path string) {
-	p.Mounts = append(p.Mounts, Mount{Kind: MountSystem, Target: path, Source: Object{Path: path}})
+func (p *Plan) system(path string, dir bool) {
+	p.Mounts = append(p.Mounts, Mount{Kind: MountSystem, Target: path, Source: Object{Path: path, Dir: dir}})
 }
 
 func (p *Plan) addEtc(h Host) {
-	for _, name := range h.Etc {
-		p.system("/etc/" + name)
+	for _, e := range h.Etc {
+		p.system("/etc/"+e.Name, e.Dir)
 	}
 	for _, f := range etcFiles {
 		p.Mounts = append(p.Mounts, Mount{Kind: MountFile, Target: "/etc/" + f.name, Text: f.text})
@@ -75,11 +75,8 @@ func (p *Plan) addWorkspace(c *Config, h Host) {
 		p.Mounts = append(p.Mounts, Mount{Kind: MountScratch, Target: WorkspaceDir, Text: "0755"})
 		return
 	}
-	kind := MountOverlay
-	if c.Workspace.Storage == ephemeral.Disk {
-		kind = MountDisk
-	}
-	p.Mounts = append(p.Mounts, Mount{Kind: kind, Target: WorkspaceDir, Source: h.Paths[RoleWorkspace]})
+	p.OnDisk = c.Workspace.Storage == ephemeral.Disk
+	p.Mounts = append(p.Mounts, Mount{Kind: MountOverlay, Target: WorkspaceDir, Source: h.Paths[RoleWorkspace]})
 }
 
 // addAgent puts the agent's program and its settings in place. The settings are a mount of their own so that the agent

@@ -70,7 +70,7 @@ func (p *Plan) writeMounts(b *strings.Builder) {
 // access says what the command may do there.
 func (m Mount) access() string {
 	switch {
-	case m.Kind == MountOverlay || m.Kind == MountDisk:
+	case m.Kind == MountOverlay:
 		return "copy"
 	case m.Kind == MountMask:
 		return "hidden"
@@ -82,7 +82,7 @@ func (m Mount) access() string {
 
 func (m Mount) describe() string {
 	switch m.Kind {
-	case MountBind, MountOverlay, MountDisk, MountMask:
+	case MountBind, MountOverlay, MountMask:
 		return m.Target + " ← " + m.Source.Path
 	case MountSymlink:
 		return m.Target + " → " + m.Text

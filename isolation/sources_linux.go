@@ -13,10 +13,11 @@ import (
 
 // source is a granted path of the host on its way into the sandbox.
 type source struct {
-	object   Object
-	readOnly bool
-	lower    *os.File // of an overlay: the directory, to compare with afterwards
-	tree     int      // a root caller's detached mount; -1: stage zero opens the path itself
+	*inside.Source          // as it stands in the orders
+	owner          int      // uid
+	readOnly       bool     //
+	lower          *os.File // of an overlay: the directory, to compare with afterwards
+	tree           int      // a detached mount that goes along; -1: stage zero opens the path itself
 }
 
 func (s *source) closeTree() {
@@ -36,31 +37,35 @@ func (s *source) closeLower() {
 // sandbox will be somebody else than its caller, detached mounts go along: stage zero could not reach their files.
 func (s *start) openSources() error {
 	s.orders = s.plan.orders()
-	for _, m := range s.plan.Mounts {
-		if m.Kind != MountBind && m.Kind != MountOverlay && m.Kind != MountDisk {
+	for i := range s.orders.Tree {
+		n := &s.orders.Tree[i]
+		if n.Source == nil || n.Source.Ino == 0 || n.Kind == inside.Mask {
 			continue
 		}
-		src := &source{object: m.Source, readOnly: m.Kind == MountBind && !m.Writable, tree: -1}
-		s.sources = append(s.sources, src)
-		if err := src.open(m.Kind != MountBind, s.plan.MapOwner); err != nil {
-			return fmt.Errorf("%s: %w", m.Source.Path, err)
+		if err := s.openSource(n.Source, n.Kind == inside.Overlay, n.Kind == inside.Bind && !n.Writable); err != nil {
+			return err
+		}
+		if n.Kind == inside.Overlay && s.plan.OnDisk {
+			if err := s.addUpper(n); err != nil {
+				return err
+			}
 		}
 	}
-	if err := s.addDiskUppers(); err != nil {
-		return err
-	}
-	if !s.plan.MapOwner {
-		return nil
-	}
-	for i := range s.orders.Sources {
-		s.orders.Sources[i].FD = i
+	return nil
+}
+
+func (s *start) openSource(in *inside.Source, lower, readOnly bool) error {
+	src := &source{Source: in, readOnly: readOnly, tree: -1}
+	s.sources = append(s.sources, src)
+	if err := src.open(lower, s.plan.MapOwner); err != nil {
+		return fmt.Errorf("%s: %w", in.Path, err)
 	}
 	return nil
 }
 
 // open checks the path and sets lower and tree, as wanted.
 func (s *source) open(lower, tree bool) error {
-	fd, err := unix.Open(s.object.Path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	fd, err := unix.Open(s.Path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
@@ -69,9 +74,10 @@ func (s *source) open(lower, tree bool) error {
 	if err := unix.Fstat(fd, &st); err != nil {
 		return err
 	}
-	if st.Dev != s.object.Dev || st.Ino != s.object.Ino {
+	if st.Dev != s.Dev || st.Ino != s.Ino {
 		return errors.New("is not what it was when the plan was made")
 	}
+	s.owner = int(st.Uid)
 	if lower {
 		if s.lower, err = os.Open(fmt.Sprintf("/proc/self/fd/%d", fd)); err != nil {
 			return err
@@ -83,49 +89,30 @@ func (s *source) open(lower, tree bool) error {
 	return err
 }
 
-// addDiskUppers gives every overlay on disk a directory below the run's own.
-func (s *start) addDiskUppers() error {
-	for i, o := range s.diskOverlays() {
-		if s.runDir == nil {
-			run, err := ephemeral.NewRun("")
-			if err != nil {
-				return err
-			}
-			s.runDir = run
-		}
-		dir := fmt.Sprintf("%s/upper%d", s.runDir.Path(), i)
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			return err
-		}
-		if err := os.Chown(dir, s.plan.UID, s.plan.GID); err != nil {
-			return err
-		}
-		object, err := Lookup(dir)
+// addUpper gives an overlay on disk a directory below the run's own.
+func (s *start) addUpper(n *inside.Node) error {
+	if s.runDir == nil {
+		run, err := ephemeral.NewRun("")
 		if err != nil {
 			return err
 		}
-		src := &source{object: object, tree: -1}
-		s.sources = append(s.sources, src)
-		s.orders.Sources = append(s.orders.Sources, inside.Source{Name: o.Upper, Path: object.Path, FD: -1, Dev: object.Dev, Ino: object.Ino, Dir: true})
-		if err := src.open(false, s.plan.MapOwner); err != nil {
+		s.runDir = run
+	}
+	dir := fmt.Sprintf("%s/upper%d", s.runDir.Path(), len(s.sources))
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	if s.plan.MapOwner {
+		if err := os.Chown(dir, s.plan.UID, s.plan.GID); err != nil {
 			return err
 		}
 	}
-	return nil
-}
-
-func (s *start) diskOverlays() []inside.Overlay {
-	var disk []inside.Overlay
-	n := 0
-	for _, m := range s.plan.Mounts {
-		if m.Kind == MountDisk {
-			disk = append(disk, s.orders.Overlays[n])
-		}
-		if m.Kind == MountDisk || m.Kind == MountOverlay {
-			n++
-		}
+	object, err := Lookup(dir)
+	if err != nil {
+		return err
 	}
-	return disk
+	n.Upper = object.source()
+	return s.openSource(n.Upper, false, false)
 }
 
 // mapOwners makes root's files the sandbox's own, through its mounts only; mount_setattr(2) with MOUNT_ATTR_IDMAP,
@@ -142,12 +129,12 @@ func (s *start) mapOwners() error {
 	defer ns.Close()
 	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_IDMAP, Userns_fd: uint64(ns.Fd())}
 	for _, src := range s.sources {
-		if src.tree < 0 || src.object.UID != 0 {
+		if src.tree < 0 || src.owner != 0 {
 			continue
 		}
 		err := unix.MountSetattr(src.tree, "", unix.AT_EMPTY_PATH, &attr)
 		if err != nil && !src.readOnly {
-			return fmt.Errorf("%s: its file system has no idmapped mounts: %w", src.object.Path, err)
+			return fmt.Errorf("%s: its file system has no idmapped mounts: %w", src.Path, err)
 		}
 	}
 	return nil

@@ -122,17 +122,19 @@ func (p *Plan) namespaces() *syscall.SysProcAttr {
 }
 
 func (s *start) giveOrders() error {
+	var trees []int
+	for _, src := range s.sources {
+		if src.tree >= 0 {
+			src.FD = len(trees)
+			trees = append(trees, src.tree)
+		}
+	}
 	file, err := memfdJSON("zero-orders", s.orders)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	fds := []int{int(file.Fd())}
-	for _, src := range s.sources {
-		if src.tree >= 0 {
-			fds = append(fds, src.tree)
-		}
-	}
+	fds := append([]int{int(file.Fd())}, trees...)
 	return s.zero.Send(inside.Message{Orders: true}, fds...)
 }
 
@@ -145,7 +147,7 @@ func (s *start) takeDescriptors() error {
 	if m.Error != nil {
 		return m.Error
 	}
-	if m.Listeners != len(s.orders.Listen) || m.Uppers != len(s.orders.Overlays) || len(files) != m.Listeners+m.Uppers {
+	if m.Listeners != len(s.orders.Listen) || m.Uppers != s.overlays() || len(files) != m.Listeners+m.Uppers {
 		closeFiles(files)
 		return fmt.Errorf("%d descriptors for %d listeners and %d uppers", len(files), m.Listeners, m.Uppers)
 	}
@@ -167,6 +169,15 @@ func (s *start) takeDescriptors() error {
 		return errors.New("stage zero said more than it should")
 	}
 	return nil
+}
+
+func (s *start) overlays() (n int) {
+	for _, src := range s.sources {
+		if src.lower != nil {
+			n++
+		}
+	}
+	return n
 }
 
 // insideListener makes a listener of f after checking that it is a listening TCP socket of another network namespace

@@ -71,7 +71,9 @@ func runAgent(args []string, std stdio) int {
 		progress.event(e)
 	}
 	res, err := adapter.Run(ctx, cfg, task)
-	defer res.Close()
+	if res != nil {
+		defer res.Close()
+	}
 	progress.end(res)
 	return p.worse(f.finish(p, res, err), out.result(res, err))
 }

@@ -44,7 +44,9 @@ func runExec(args []string, std stdio) int {
 		task.Connections = func(r network.Record) { p.connection(r) }
 	}
 	res, err := adapter.Exec(ctx, cfg, task)
-	defer res.Close()
+	if res != nil {
+		defer res.Close()
+	}
 	return f.finish(p, res, err)
 }
 

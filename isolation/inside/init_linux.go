@@ -43,7 +43,6 @@ type initStage struct {
 	control *Control
 	orders  Orders
 	files   []uintptr // the command's standard streams
-	tty     bool
 	pid     int
 }
 
@@ -56,9 +55,9 @@ func (p *initStage) step(name string, do func() error) {
 // closeInherited leaves the command's streams as the only descriptors that survive execve.
 func (p *initStage) closeInherited() error {
 	p.files = []uintptr{CommandIn, CommandOut, CommandErr}
-	// A handler for every signal, not SIG_IGN, which the command would inherit: the kernel then drops what processes of
-	// the sandbox send to PID 1, and the Go runtime does not end at it.
-	signal.Notify(make(chan os.Signal, 1))
+	// Handled, not ignored, which the command would inherit: these must not end the runtime when a process of the sandbox
+	// sends them to PID 1.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM)
 	return unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC)
 }
 
@@ -115,9 +114,9 @@ func (p *initStage) limit() error {
 // up all processes would otherwise end the runtime of its init.
 func warmThreads() {
 	var all sync.WaitGroup
-	for range 8 {
+	for range 4 {
 		all.Go(func() {
-			ts := unix.NsecToTimespec(int64(100 * time.Microsecond))
+			ts := unix.NsecToTimespec(int64(20 * time.Microsecond))
 			_ = unix.Nanosleep(&ts, nil) // a plain system call: blocks its thread
 		})
 	}

@@ -61,40 +61,53 @@ type StageError struct {
 
 func (e *StageError) Error() string { return e.Stage + ": " + e.Step + ": " + e.Text }
 
-// ZeroOrders is what stage zero has to prepare. Everything is made below [Scratch], a tmpfs that only this sandbox has.
+// ZeroOrders is what stage zero has to prepare.
 type ZeroOrders struct {
-	ScratchBytes  int64      `json:"scratch_bytes"`  // bytes that home, temporary files and overlays may hold together
-	ScratchInodes int64      `json:"scratch_inodes"` // files likewise: a tmpfs limits bytes and files apart
-	Dirs          []Dir      `json:"dirs"`
-	Files         []File     `json:"files"`
-	Sources       []Source   `json:"sources"`
-	Overlays      []Overlay  `json:"overlays"`
-	Listen        []Listener `json:"listen"`
-	Bubblewrap    string     `json:"bubblewrap"`
-	Args          []string   `json:"args"` // of bubblewrap, passed by --args
+	ScratchBytes  int64    `json:"scratch_bytes"`  // bytes that home, temporary files and overlays may hold together
+	ScratchInodes int64    `json:"scratch_inodes"` // files likewise: a tmpfs limits bytes and files apart
+	Tree          []Node   `json:"tree"`           // the file tree of the sandbox but for /proc and /dev, in order
+	Listen        []int    `json:"listen"`         // TCP ports of the loopback interface to open and hand out
+	Bubblewrap    string   `json:"bubblewrap"`
+	Args          []string `json:"args"` // of bubblewrap, passed by --args
 }
 
-// Scratch is where stage zero's tmpfs is mounted, in its own mount namespace. Bubblewrap mounts over it later.
-const Scratch = "/tmp"
+// Stage zero mounts a tmpfs at Scratch, in its own mount namespace, which holds all that the run writes to memory. It
+// builds the tree in Root. Bubblewrap mounts over Scratch later.
+const (
+	Scratch = "/tmp"
+	Root    = Scratch + "/root"
+)
 
-// Dir is a directory to make below Scratch.
-type Dir struct {
-	Name string `json:"name"`
-	Mode uint32 `json:"mode"`
+// Node is one place in the tree of the sandbox.
+type Node struct {
+	Path     string  `json:"path"` // absolute, inside
+	Kind     Kind    `json:"kind"`
+	Mode     uint32  `json:"mode,omitempty"` // Dir, File, Empty
+	Data     []byte  `json:"data,omitempty"` // File, Sealed: content; Link: target
+	Writable bool    `json:"writable,omitempty"`
+	Source   *Source `json:"source,omitempty"` // Bind; Overlay: the lower directory; Mask: what it covers
+	Upper    *Source `json:"upper,omitempty"`  // Overlay: where upper and work directory are made; nil: in the scratch
 }
 
-// File is a file to make below Scratch.
-type File struct {
-	Name string `json:"name"`
-	Mode uint32 `json:"mode"`
-	Data []byte `json:"data"`
-}
+// Kind says what a [Node] is.
+type Kind string
 
-// Source is a part of the host's file tree to attach at Scratch/Name. With FD ≥ 0 it is a detached mount that came with
-// the orders (a root runner makes these: stage zero could not reach its files); otherwise stage zero opens Path itself
-// and refuses when that is not the object (Dev, Ino) which the runner checked.
+// The kinds of nodes. The root is read-only in the end, and with it what is no mount.
+const (
+	Dir     Kind = "dir"
+	File    Kind = "file"
+	Link    Kind = "link"
+	Empty   Kind = "empty"   // a mount: a writable directory in the scratch
+	Sealed  Kind = "sealed"  // a mount: a read-only file in a place that is writable
+	Bind    Kind = "bind"    // a mount: part of the host's tree
+	Overlay Kind = "overlay" // a mount: a copy-on-write view of a directory
+	Mask    Kind = "mask"    // a mount: something without permissions over what must not be seen
+)
+
+// Source is a part of the host's file tree. With FD ≥ 0 it is a detached mount that came with the orders (a root runner
+// makes these: stage zero could not reach its files); otherwise stage zero opens Path itself and refuses when that is
+// not the object (Dev, Ino) which the runner checked. Ino 0 stands for a public part of the system, which is not checked.
 type Source struct {
-	Name string `json:"name"`
 	Path string `json:"path"`
 	FD   int    `json:"fd"`
 	Dev  uint64 `json:"dev"`
@@ -102,21 +115,8 @@ type Source struct {
 	Dir  bool   `json:"dir"`
 }
 
-// Overlay is a copy-on-write view of the directory Scratch/Lower, mounted at Scratch/Name. Upper and work directory are
-// made in Scratch/Upper, which is a source (on disk) or a directory of the tmpfs.
-type Overlay struct {
-	Name  string `json:"name"`
-	Lower string `json:"lower"`
-	Upper string `json:"upper"`
-}
-
 // ErrNoUserXattr is the text of the error that says that a file system cannot hold what an overlay writes.
 const ErrNoUserXattr = "the file system of the upper directory has no user extended attributes (tmpfs has them since Linux 6.6)"
-
-// Listener is a TCP socket to open on the loopback interface of the sandbox and to hand out.
-type Listener struct {
-	Port int `json:"port"`
-}
 
 // Orders is what init has to start, and the limits under which.
 type Orders struct {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -15,15 +14,14 @@ import (
 // becomeZero is stage zero from its first to its last instruction: wait for orders, prepare, hand out, become bubblewrap.
 func becomeZero() {
 	syscall.CloseOnExec(ZeroControl)
-	z := &zero{control: NewControl(ZeroControl)}
+	z := &zero{control: NewControl(ZeroControl), trees: map[*Source]int{}}
 	z.step("close inherited descriptors", closeInherited)
 	z.step("receive orders", z.receive)
 	z.step("bring up loopback", loopbackUp)
 	z.step("open sockets", z.listen)
 	z.step("open granted paths", z.openSources)
 	z.step("mount scratch", z.mountScratch)
-	z.step("attach granted paths", z.attach)
-	z.step("mount overlays", z.mountOverlays)
+	z.step("build file tree", z.build)
 	z.step("hand out descriptors", z.handOut)
 	z.step("start bubblewrap "+z.orders.Bubblewrap, z.exec)
 }
@@ -32,8 +30,8 @@ func becomeZero() {
 type zero struct {
 	control   *Control
 	orders    ZeroOrders
-	given     []*os.File // detached mounts that came with the orders
-	trees     []int      // one detached mount a source
+	given     []*os.File      // detached mounts that came with the orders
+	trees     map[*Source]int // one detached mount a source
 	listeners []int
 	uppers    []int
 }
@@ -80,16 +78,16 @@ func loopbackUp() error {
 }
 
 func (z *zero) listen() error {
-	for _, l := range z.orders.Listen {
+	for _, port := range z.orders.Listen {
 		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 		if err != nil {
 			return err
 		}
-		if err := unix.Bind(fd, &unix.SockaddrInet4{Port: l.Port, Addr: [4]byte{127, 0, 0, 1}}); err != nil {
-			return fmt.Errorf("bind port %d: %w", l.Port, err)
+		if err := unix.Bind(fd, &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+			return fmt.Errorf("bind port %d: %w", port, err)
 		}
 		if err := unix.Listen(fd, 4096); err != nil {
-			return fmt.Errorf("listen on port %d: %w", l.Port, err)
+			return fmt.Errorf("listen on port %d: %w", port, err)
 		}
 		z.listeners = append(z.listeners, fd)
 	}
@@ -98,24 +96,36 @@ func (z *zero) listen() error {
 
 // openSources turns every source into a detached mount before the scratch hides what lies below it.
 func (z *zero) openSources() error {
-	for _, s := range z.orders.Sources {
-		tree, err := z.openSource(s)
-		if err != nil {
-			return fmt.Errorf("%s: %w", s.Path, err)
+	for _, n := range z.orders.Tree {
+		for _, s := range []*Source{n.Source, n.Upper} {
+			if s == nil || n.Kind == Mask {
+				continue
+			}
+			tree, err := z.openSource(s)
+			if err == nil {
+				err = restrict(tree, n.Writable || s == n.Upper)
+			}
+			if err != nil {
+				return fmt.Errorf("%s: %w", s.Path, err)
+			}
+			z.trees[s] = tree
 		}
-		z.trees = append(z.trees, tree)
 	}
 	return nil
 }
 
-func (z *zero) openSource(s Source) (int, error) {
+func (z *zero) openSource(s *Source) (int, error) {
 	if s.FD >= 0 {
 		if s.FD >= len(z.given) {
 			return 0, fmt.Errorf("mount %d of %d was not given", s.FD, len(z.given))
 		}
 		return int(z.given[s.FD].Fd()), nil
 	}
-	fd, err := unix.Open(s.Path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	flags := unix.O_PATH | unix.O_CLOEXEC
+	if s.Ino != 0 {
+		flags |= unix.O_NOFOLLOW
+	}
+	fd, err := unix.Open(s.Path, flags, 0)
 	if err != nil {
 		return 0, err
 	}
@@ -124,7 +134,7 @@ func (z *zero) openSource(s Source) (int, error) {
 	if err := unix.Fstat(fd, &st); err != nil {
 		return 0, err
 	}
-	if st.Dev != s.Dev || st.Ino != s.Ino {
+	if s.Ino != 0 && (st.Dev != s.Dev || st.Ino != s.Ino) {
 		return 0, errors.New("is not what it was when the plan was made")
 	}
 	return CloneMount(fd)
@@ -136,91 +146,22 @@ func CloneMount(fd int) (int, error) {
 	return unix.OpenTree(fd, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH|unix.AT_RECURSIVE)
 }
 
-func scratch(name string) string { return filepath.Join(Scratch, name) }
+// restrict takes away what no mount of a sandbox has: device nodes, set-user-ID, and writing unless it was granted;
+// mount_setattr(2), Linux 5.12. Bubblewrap's user namespace below can put none of it back.
+func restrict(tree int, writable bool) error {
+	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOSUID}
+	if !writable {
+		attr.Attr_set |= unix.MOUNT_ATTR_RDONLY
+	}
+	return unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &attr)
+}
 
 func (z *zero) mountScratch() error {
-	// MS_NODEV, MS_NOSUID: home, temporary files and overlays live here; see mount(2).
 	options := fmt.Sprintf("mode=0755,size=%d,nr_inodes=%d", z.orders.ScratchBytes, z.orders.ScratchInodes)
 	if err := unix.Mount("sandbox", Scratch, "tmpfs", unix.MS_NODEV|unix.MS_NOSUID, options); err != nil {
 		return err
 	}
-	unix.Umask(0)
-	for _, d := range z.orders.Dirs {
-		if err := os.Mkdir(scratch(d.Name), os.FileMode(d.Mode&0o777)|sticky(d.Mode)); err != nil {
-			return err
-		}
-	}
-	for _, f := range z.orders.Files {
-		if err := os.WriteFile(scratch(f.Name), f.Data, os.FileMode(f.Mode&0o777)); err != nil {
-			return err
-		}
-	}
-	unix.Umask(0o022)
-	return nil
-}
-
-func sticky(mode uint32) os.FileMode {
-	if mode&unix.S_ISVTX != 0 {
-		return os.ModeSticky
-	}
-	return 0
-}
-
-func (z *zero) attach() error {
-	for i, s := range z.orders.Sources {
-		if err := mountPoint(scratch(s.Name), s.Dir); err != nil {
-			return err
-		}
-		if err := unix.MoveMount(z.trees[i], "", unix.AT_FDCWD, scratch(s.Name), unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
-			return fmt.Errorf("%s: %w", s.Path, err)
-		}
-		unix.Close(z.trees[i])
-	}
-	return nil
-}
-
-func mountPoint(path string, dir bool) error {
-	if dir {
-		return os.Mkdir(path, 0o755)
-	}
-	return os.WriteFile(path, nil, 0o644)
-}
-
-func (z *zero) mountOverlays() error {
-	for _, o := range z.orders.Overlays {
-		if err := z.mountOverlay(o); err != nil {
-			return fmt.Errorf("%s: %w", o.Name, err)
-		}
-	}
-	return nil
-}
-
-func (z *zero) mountOverlay(o Overlay) error {
-	upper, work := scratch(o.Upper)+"/upper", scratch(o.Upper)+"/work"
-	var lower unix.Stat_t
-	if err := unix.Stat(scratch(o.Lower), &lower); err != nil {
-		return err
-	}
-	for _, dir := range []string{upper, work, scratch(o.Name)} {
-		if err := os.Mkdir(dir, 0o755); err != nil {
-			return err
-		}
-	}
-	// The root of the view takes its mode from the upper directory.
-	if err := unix.Chmod(upper, lower.Mode&0o777); err != nil {
-		return err
-	}
-	if err := unix.Setxattr(upper, "user.sandboxrun", []byte("1"), 0); errors.Is(err, unix.ENOTSUP) {
-		return errors.New(ErrNoUserXattr)
-	}
-	options := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s,userxattr", scratch(o.Lower), upper, work)
-	// MS_NODEV, MS_NOSUID: a device node or set-user-ID file of the workspace must not work; see mount(2).
-	if err := unix.Mount("overlay", scratch(o.Name), "overlay", unix.MS_NODEV|unix.MS_NOSUID, options); err != nil {
-		return err
-	}
-	fd, err := unix.Open(upper, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	z.uppers = append(z.uppers, fd)
-	return err
+	return os.Mkdir(Root, 0o755)
 }
 
 func (z *zero) handOut() error {
