@@ -15,7 +15,7 @@ type Command struct {
 
 	// The standard streams. A pipe is handed to the command as it is; everything else (files, terminals, sockets, other
 	// values) is copied through a pipe, because a descriptor can be reopened: a file that is only read from could be
-	// written through /proc/self/fd. Nil means /dev/null.
+	// written through /proc/self/fd. Nil means /dev/null. When Stdout and Stderr are one value, one goroutine writes to it.
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 

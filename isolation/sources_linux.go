@@ -36,7 +36,6 @@ func (s *source) closeLower() {
 // openSources opens every granted path and checks that it still is the object that the plan was made for. When the
 // sandbox will be somebody else than its caller, detached mounts go along: stage zero could not reach their files.
 func (s *start) openSources() error {
-	s.orders = s.plan.orders()
 	for i := range s.orders.Tree {
 		n := &s.orders.Tree[i]
 		if n.Source == nil || n.Source.Ino == 0 || n.Kind == inside.Mask {
@@ -74,7 +73,7 @@ func (s *source) open(lower, tree bool) error {
 	if err := unix.Fstat(fd, &st); err != nil {
 		return err
 	}
-	if st.Dev != s.Dev || st.Ino != s.Ino {
+	if !s.Is(&st) {
 		return errors.New("is not what it was when the plan was made")
 	}
 	s.owner = int(st.Uid)

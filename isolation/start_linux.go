@@ -26,7 +26,11 @@ func (p *Plan) Start(ctx context.Context, c Command) (*Process, error) {
 	if len(c.Args) == 0 {
 		return nil, &SetupError{"read command", errors.New("no command")}
 	}
-	s := &start{plan: p, command: c, since: time.Now()}
+	s := &start{plan: p, command: c, since: time.Now(), orders: p.orders()}
+	return s.start(ctx)
+}
+
+func (s *start) start(ctx context.Context) (*Process, error) {
 	for _, step := range []struct {
 		name string
 		do   func() error

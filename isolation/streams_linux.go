@@ -3,6 +3,7 @@ package isolation
 import (
 	"io"
 	"os"
+	"reflect"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -29,7 +30,16 @@ func (s *start) openStreams() error {
 	if err := s.streams.output(1, c.Stdout); err != nil {
 		return err
 	}
+	if same(c.Stdout, c.Stderr) {
+		s.streams.inside[2] = s.streams.inside[1]
+		return nil
+	}
 	return s.streams.output(2, c.Stderr)
+}
+
+// same reports whether both outputs are one value, which then is written to by one goroutine, in order.
+func same(a, b io.Writer) bool {
+	return a != nil && b != nil && reflect.TypeOf(a).Comparable() && a == b
 }
 
 func (s *streams) input(r io.Reader) error {

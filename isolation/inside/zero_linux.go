@@ -134,10 +134,15 @@ func (z *zero) openSource(s *Source) (int, error) {
 	if err := unix.Fstat(fd, &st); err != nil {
 		return 0, err
 	}
-	if s.Ino != 0 && (st.Dev != s.Dev || st.Ino != s.Ino) {
+	if s.Ino != 0 && !s.Is(&st) {
 		return 0, errors.New("is not what it was when the plan was made")
 	}
 	return CloneMount(fd)
+}
+
+// Is reports whether st is of the object that the source stands for.
+func (s *Source) Is(st *unix.Stat_t) bool {
+	return st.Dev == s.Dev && st.Ino == s.Ino && (st.Mode&unix.S_IFMT == unix.S_IFDIR) == s.Dir
 }
 
 // CloneMount returns a detached copy of the mounts at and below the O_PATH descriptor fd; open_tree(2), Linux 5.2. It
