@@ -127,6 +127,7 @@ var tricks = []trick{
 	{28, "SOCKS5", "\x05\x01\x00", 0, "SOCKS5 is not built yet", honestConnect, false},
 	{28, "SOCKS4", "\x04\x01\x00\x50\x7f\x00\x00\x01\x00", 0, "SOCKS4", honestConnect, false},
 	{28, "TLS to the proxy", "\x16\x03\x01\x00\x05", 0, "speaks no TLS", honestConnect, false},
+	{28, "a byte of no protocol", "\x00\x01", 0, "of no HTTP request", honestConnect, false},
 	{28, "something else", "SSH-2.0-x\r\n\r\n", 400, "METHOD TARGET VERSION", honestConnect, false},
 	{29, "data in the labels of a denied name", connectTo("c2VjcmV0.evil.test:443"), 403, "no entry of allowed_domains", connectTo("c2VjcmV0.wild.test:443"), false},
 	{30, "huge head", get("http://good.test/", "good.test", "X-A: "+strings.Repeat("a", 64<<10)), 431, "longer than 65536", get("http://good.test/", "good.test", "X-A: "+strings.Repeat("a", 60<<10)), false},

@@ -266,10 +266,19 @@ func TestNoProxyFromEnvironment(t *testing.T) {
 }
 
 func TestEventsStreamUnbuffered(t *testing.T) {
+	for _, kind := range []string{"text/event-stream", "application/octet-stream"} {
+		t.Run(kind, func(t *testing.T) { testStream(t, kind) })
+	}
+}
+
+func testStream(t *testing.T, kind string) {
 	r := newRig(t, goodPolicy(t), nil)
 	next := make(chan string)
 	r.up.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/event-stream")
+		w.Header().Set("Content-Type", kind)
+		if kind != "text/event-stream" { // what has a length is no stream by its looks
+			w.Header().Set("Content-Length", "190")
+		}
 		for s := range next {
 			io.WriteString(w, s)
 			w.(http.Flusher).Flush()
@@ -502,6 +511,39 @@ func TestCloseEndsEverything(t *testing.T) {
 	assert.Equal(t, 2, closed, "%+v", records)
 	r.up.Close()
 	eventuallyGoroutines(t, before+2) // the fake peer's listener, and what the rig waits with
+}
+
+func TestCloseWaits(t *testing.T) {
+	entered, left := make(chan struct{}), false
+	r := newRig(t, Policy{AllowedDomains: rules(t, "api.model.test")}, func(r *rig) {
+		r.gate.Model = &ModelRoute{Host: host(t, "api.model.test"), Handler: http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+			close(entered)
+			<-req.Context().Done()
+			time.Sleep(50 * time.Millisecond)
+			left = true
+		})}
+	})
+	c := r.connect()
+	io.WriteString(c, get("http://api.model.test/", "api.model.test"))
+	<-entered
+	require.NoError(t, r.gate.Close())
+	assert.True(t, left, "the handler has returned before Close does")
+}
+
+// The dialler does not rely on its callers to have asked the policy.
+func TestDiallerDecidesAgain(t *testing.T) {
+	r := newRig(t, goodPolicy(t), nil)
+	status, _, _ := r.send(honestGet) // the gateway is up
+	require.Equal(t, 200, status)
+	r.forget()
+	_, err := r.gate.reach(context.Background(), host(t, "evil.test"), 443)
+	assert.ErrorContains(t, err, "denied by the sandbox policy")
+	_, dialled, asked := r.seen()
+	assert.Empty(t, dialled)
+	assert.Empty(t, asked)
+	conn, err := r.gate.reach(context.Background(), host(t, "good.test"), 443)
+	require.NoError(t, err)
+	conn.Close()
 }
 
 func eventuallyGoroutines(t *testing.T, most int) {

@@ -41,7 +41,6 @@ func (c *frontConn) pump(dst, src net.Conn, count *atomic.Int64, abort func()) e
 	for {
 		n, err := src.Read(*buf)
 		if n > 0 {
-			c.idle.touch()
 			if _, werr := dst.Write((*buf)[:n]); werr != nil {
 				abort()
 				return unlessClosed(werr)

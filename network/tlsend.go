@@ -27,11 +27,11 @@ func (g *Gateway) endTLS(c *frontConn, w http.ResponseWriter, r *http.Request) {
 	}
 	early := &earlyConn{Conn: c, early: c.earlyBytes(buffered.Reader)}
 	c.pending = nil
-	conn := tls.Server(early, &tls.Config{Certificates: []tls.Certificate{g.Model.CA.leaf}, MinVersion: tls.VersionTLS12})
+	conn := tls.Server(early, &tls.Config{GetCertificate: g.Model.certificate, MinVersion: tls.VersionTLS12})
 	ctx, cancel := context.WithTimeout(r.Context(), g.limits.HeaderTimeout)
 	defer cancel()
-	if err := g.handshake(ctx, conn); err != nil {
-		c.ended(0, err.Error())
+	if err := conn.HandshakeContext(ctx); err != nil {
+		c.ended(0, "TLS of the client: "+err.Error())
 		c.Close()
 		return
 	}
@@ -44,15 +44,12 @@ func (g *Gateway) endTLS(c *frontConn, w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// handshake also holds the client to the name that it connected to.
-func (g *Gateway) handshake(ctx context.Context, conn *tls.Conn) error {
-	if err := conn.HandshakeContext(ctx); err != nil {
-		return fmt.Errorf("TLS of the client: %w", err)
+// certificate holds the client to the name that it connected to.
+func (m *ModelRoute) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	if hello.ServerName != m.Host.String() {
+		return nil, fmt.Errorf("the server name is %q, not %s", hello.ServerName, m.Host)
 	}
-	if name := conn.ConnectionState().ServerName; name != g.Model.Host.String() {
-		return fmt.Errorf("TLS of the client: its server name is %q, not %s", name, g.Model.Host)
-	}
-	return nil
+	return &m.CA.leaf, nil
 }
 
 // earlyConn is a connection of which the first bytes were read already.
