@@ -46,7 +46,7 @@ func (g *Gateway) newProxy(transport http.RoundTripper, rewrite func(*httputil.P
 	return &httputil.ReverseProxy{
 		Transport:     traced{transport},
 		Rewrite:       rewrite,
-		FlushInterval: 0, // server-sent events must not wait
+		FlushInterval: -1, // server-sent events must not wait
 		BufferPool:    proxyBuffers{},
 		ErrorLog:      slog.NewLogLogger(g.log.Handler(), slog.LevelDebug),
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
