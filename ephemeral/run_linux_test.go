@@ -158,7 +158,8 @@ func TestReapImmutable(t *testing.T) {
 		if os.Geteuid() == 0 {
 			skipLayer(t, "immutable files", err)
 		}
-		t.Skip("only root makes files immutable")
+		require.ErrorIs(t, err, fs.ErrPermission) // a plain user has no immutable files to leave behind
+		return
 	}
 	removed, err := Reap(base)
 	assert.Equal(t, []string{other}, removed)

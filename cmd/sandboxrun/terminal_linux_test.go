@@ -34,7 +34,7 @@ func openTerminal(t *testing.T, columns, rows uint16) (master, slave *os.File) {
 // never the user's.
 func TestTerminal(t *testing.T) {
 	master, slave := openTerminal(t, 97, 31)
-	cmd := sandboxrun(t, "exec", "--quiet", "--", "bash", "-c", `stty size; tty; ps -o tty= -p $$; read line; echo "got $line"; trap "echo interrupted; exit 5" INT; echo ready; sleep 60`)
+	cmd := sandboxrun(t, "exec", "--quiet", "--", "bash", "-c", `stty size; tty; ps -o tty= -p $$; read line; echo "got $line"; trap "echo interrupted; exit 5" INT; echo ready; while :; do sleep 0.05; done`)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	require.NoError(t, cmd.Start())
