@@ -22,25 +22,39 @@ func (p *Plan) orders() inside.ZeroOrders {
 			"--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup",
 			"--uid", strconv.Itoa(insideUID), "--gid", strconv.Itoa(insideUID), "--hostname", hostname,
 			"--as-pid-1", "--die-with-parent", "--new-session", "--clearenv", "--cap-drop", "ALL",
-			"--bind", inside.Root, "/", "--proc", "/proc", "--dev", "/dev",
-			// Bubblewrap's /dev is a writable tmpfs without a limit: its /dev/shm becomes ours, the rest read-only.
-			"--bind", inside.Root + shmStore, "/dev/shm", "--remount-ro", "/dev", "--remount-ro", "/",
+			"--dev-bind", inside.Root, "/", "--proc", "/proc", "--remount-ro", "/",
 		},
 	}
 }
 
-// shmStore is where /dev/shm is kept until bubblewrap has made /dev.
-const shmStore = "/run/shm"
-
-// tree lists the nodes of the sandbox's file tree but for /proc and /dev, which bubblewrap makes.
+// tree lists the nodes of the sandbox's file tree. Of /proc it has the mount point only: the mount needs the PID
+// namespace, which bubblewrap makes.
 func (p *Plan) tree() []inside.Node {
-	nodes := []inside.Node{{Path: "/proc", Kind: inside.Dir, Mode: 0o755}, {Path: "/dev", Kind: inside.Dir, Mode: 0o755}}
+	var nodes []inside.Node
 	for _, m := range p.Mounts {
-		if m.Kind != MountProc && m.Kind != MountDev {
-			nodes = append(nodes, m.node())
+		if m.Kind == MountDev {
+			nodes = append(nodes, devNodes...)
+			continue
 		}
+		nodes = append(nodes, m.node())
 	}
 	return nodes
+}
+
+// devNodes are a minimal /dev: no device of the host but those that give and take bytes, and terminals of its own.
+var devNodes = []inside.Node{
+	device("null"), device("zero"), device("full"), device("random"), device("urandom"), device("tty"),
+	{Path: "/dev/pts", Kind: inside.Terminals},
+	devLink("ptmx", "pts/ptmx"), devLink("fd", "/proc/self/fd"), devLink("stdin", "/proc/self/fd/0"),
+	devLink("stdout", "/proc/self/fd/1"), devLink("stderr", "/proc/self/fd/2"),
+}
+
+func device(name string) inside.Node {
+	return inside.Node{Path: "/dev/" + name, Kind: inside.Device, Writable: true, Source: &inside.Source{Path: "/dev/" + name, FD: -1}}
+}
+
+func devLink(name, target string) inside.Node {
+	return inside.Node{Path: "/dev/" + name, Kind: inside.Link, Data: []byte(target)}
 }
 
 func (m Mount) node() inside.Node {
@@ -63,9 +77,8 @@ func (m Mount) node() inside.Node {
 		}
 	case MountScratch:
 		n.Kind, n.Mode, n.Writable = inside.Empty, m.mode(), true
-		if m.Target == "/dev/shm" {
-			n.Path = shmStore
-		}
+	case MountProc:
+		n.Kind, n.Mode = inside.Dir, 0o755
 	default:
 		panic(fmt.Sprintf("BUG: mount of kind %q", m.Kind))
 	}

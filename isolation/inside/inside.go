@@ -65,7 +65,7 @@ func (e *StageError) Error() string { return e.Stage + ": " + e.Step + ": " + e.
 type ZeroOrders struct {
 	ScratchBytes  int64    `json:"scratch_bytes"`  // bytes that home, temporary files and overlays may hold together
 	ScratchInodes int64    `json:"scratch_inodes"` // files likewise: a tmpfs limits bytes and files apart
-	Tree          []Node   `json:"tree"`           // the file tree of the sandbox but for /proc and /dev, in order
+	Tree          []Node   `json:"tree"`           // the file tree of the sandbox but for what is in /proc, in order
 	Listen        []int    `json:"listen"`         // TCP ports of the loopback interface to open and hand out
 	Bubblewrap    string   `json:"bubblewrap"`
 	Args          []string `json:"args"` // of bubblewrap, passed by --args
@@ -85,7 +85,7 @@ type Node struct {
 	Mode     uint32  `json:"mode,omitempty"` // Dir, File, Empty
 	Data     []byte  `json:"data,omitempty"` // File, Sealed: content; Link: target
 	Writable bool    `json:"writable,omitempty"`
-	Source   *Source `json:"source,omitempty"` // Bind; Overlay: the lower directory; Mask: what it covers
+	Source   *Source `json:"source,omitempty"` // Bind, Device; Overlay: the lower directory; Mask: what it covers
 	Upper    *Source `json:"upper,omitempty"`  // Overlay: where upper and work directory are made; nil: in the scratch
 }
 
@@ -102,6 +102,9 @@ const (
 	Bind    Kind = "bind"    // a mount: part of the host's tree
 	Overlay Kind = "overlay" // a mount: a copy-on-write view of a directory
 	Mask    Kind = "mask"    // a mount: something without permissions over what must not be seen
+
+	Device    Kind = "device"    // a mount: a device node of the host
+	Terminals Kind = "terminals" // a mount: a devpts of its own
 )
 
 // Source is a part of the host's file tree. With FD ≥ 0 it is a detached mount that came with the orders (a root runner

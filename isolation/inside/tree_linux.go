@@ -39,7 +39,9 @@ func (z *zero) place(own, path string, n Node) error {
 		return attachNew(own, path, n, os.WriteFile(own, n.Data, 0o444))
 	case Mask:
 		return attachMask(own, path, n)
-	case Bind:
+	case Terminals:
+		return errors.Join(os.Mkdir(path, 0o755), mountTerminals(path))
+	case Bind, Device:
 		return attach(z.trees[n.Source], path, n.Source.Dir)
 	case Overlay:
 		return z.mountOverlay(own, path, n)
@@ -53,6 +55,11 @@ func fileMode(mode uint32) os.FileMode {
 		m |= os.ModeSticky
 	}
 	return m
+}
+
+// mountTerminals mounts a devpts without the terminals of the host; see Documentation/filesystems/devpts.rst.
+func mountTerminals(path string) error {
+	return unix.Mount("devpts", path, "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620")
 }
 
 // attach mounts a detached tree at path, which it makes where it is not there.
@@ -79,7 +86,7 @@ func attachNew(own, path string, n Node, err error) error {
 	if err != nil {
 		return err
 	}
-	if err := restrict(tree, n.Writable); err != nil {
+	if err := restrict(tree, n.Writable, false); err != nil {
 		return err
 	}
 	return attach(tree, path, n.Kind == Empty || n.Source != nil && n.Source.Dir)

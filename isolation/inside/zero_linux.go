@@ -103,7 +103,7 @@ func (z *zero) openSources() error {
 			}
 			tree, err := z.openSource(s)
 			if err == nil {
-				err = restrict(tree, n.Writable || s == n.Upper)
+				err = restrict(tree, n.Writable || s == n.Upper, n.Kind == Device)
 			}
 			if err != nil {
 				return fmt.Errorf("%s: %w", s.Path, err)
@@ -153,8 +153,11 @@ func CloneMount(fd int) (int, error) {
 
 // restrict takes away what no mount of a sandbox has: device nodes, set-user-ID, and writing unless it was granted;
 // mount_setattr(2), Linux 5.12. Bubblewrap's user namespace below can put none of it back.
-func restrict(tree int, writable bool) error {
-	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOSUID}
+func restrict(tree int, writable, device bool) error {
+	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID}
+	if !device {
+		attr.Attr_set |= unix.MOUNT_ATTR_NODEV
+	}
 	if !writable {
 		attr.Attr_set |= unix.MOUNT_ATTR_RDONLY
 	}
