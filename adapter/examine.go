@@ -17,6 +17,7 @@ import (
 type Finding struct {
 	Layer    string
 	Required bool // without it nothing runs
+	Off      bool // this release does not use it
 	Found    string
 	Err      error // nil: it is there and works
 }
@@ -32,8 +33,14 @@ func (f Finding) Detail() string {
 // Examine tries what this host can enforce. It runs a command in a real sandbox rather than to look at settings: whether
 // namespaces, overlays and mounts work together only the kernel knows.
 func Examine(ctx context.Context) []Finding {
-	findings := []Finding{examineBubblewrap(ctx), examineSandbox(ctx, "memory"), examineSandbox(ctx, "disk")}
-	return append(findings, examineTools(ctx)...)
+	findings := []Finding{examineBubblewrap(ctx)}
+	works, layers := examineSandbox(ctx, "memory")
+	findings = append(findings, works)
+	for _, l := range layers {
+		findings = append(findings, Finding{Layer: "  " + l.Name, Off: l.State == "off", Found: l.Detail})
+	}
+	disk, _ := examineSandbox(ctx, "disk")
+	return append(append(findings, disk), examineTools(ctx)...)
 }
 
 func examineBubblewrap(ctx context.Context) Finding {
@@ -59,27 +66,28 @@ const sandboxScript = `set -e
 echo changed > canary
 echo works`
 
-// examineSandbox runs a script in a sandbox with an overlay and looks at what came out.
-func examineSandbox(ctx context.Context, storage string) Finding {
+// examineSandbox runs a script in a sandbox with an overlay, looks at what came out, and returns the layers of the run.
+func examineSandbox(ctx context.Context, storage string) (Finding, []isolation.Ring) {
 	f := Finding{Layer: "sandbox", Required: storage == "memory", Found: "namespaces, overlay in memory and gateway work"}
 	if storage == "disk" {
 		f.Layer, f.Found = "disk overlay", "workspace.storage = \"disk\" works"
 	}
-	f.Err = trySandbox(ctx, storage)
-	return f
+	layers, err := trySandbox(ctx, storage)
+	f.Err = err
+	return f, layers
 }
 
-func trySandbox(ctx context.Context, storage string) error {
+func trySandbox(ctx context.Context, storage string) ([]isolation.Ring, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	dir, err := os.MkdirTemp("", "sandboxrun-doctor-")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer os.RemoveAll(dir)
 	cfg, err := isolation.LoadWith("no-network", fmt.Sprintf("workspace.storage=%q", storage))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var out, stderr bytes.Buffer
 	res, err := Exec(ctx, cfg, ExecTask{Args: []string{"sh", "-c", sandboxScript}, Workspace: dir, Stdout: &out, Stderr: &stderr})
@@ -88,13 +96,13 @@ func trySandbox(ctx context.Context, storage string) error {
 	}
 	switch {
 	case err != nil:
-		return err
+		return nil, err
 	case res.Exit.Status() != 0 || out.String() != "works\n":
-		return fmt.Errorf("a check inside the sandbox did not hold: %s %s", res.Exit, strings.TrimSpace(stderr.String()))
+		return nil, fmt.Errorf("a check inside the sandbox did not hold: %s %s", res.Exit, strings.TrimSpace(stderr.String()))
 	case res.Changes == nil || len(res.Changes.List) != 1:
-		return errors.New("the overlay did not show the one change that was made")
+		return nil, errors.New("the overlay did not show the one change that was made")
 	}
-	return nil
+	return res.Plan.Layers, nil
 }
 
 // examineTools looks for what the agent and its work need.

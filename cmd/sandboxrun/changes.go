@@ -17,7 +17,7 @@ func (p *printer) patch(res *adapter.Result, path string) error {
 		return fmt.Errorf("write patch: %w", err)
 	}
 	if n := omitted.Total(); n > 0 {
-		p.line("%d changes have no place in a patch: %s", n, describeOmitted(omitted))
+		p.line("%s no place in a patch: %s", plural(n, "change has", "changes have"), describeOmitted(omitted))
 	}
 	return nil
 }
@@ -72,7 +72,7 @@ func (p *printer) apply(res *adapter.Result) error {
 		for _, path := range applied.Stripped {
 			p.colored(yellow, "applied without its set-user-ID, set-group-ID or sticky bit: %s", path)
 		}
-		p.line("applied %d changes", len(applied.Done))
+		p.line("applied %s", plural(len(applied.Done), "change", "changes"))
 	}
 	return err
 }
@@ -92,7 +92,7 @@ func (p *printer) summary(res *adapter.Result, f *runFlags) {
 		return
 	}
 	list := res.Changes.List
-	p.line("%d changes in the workspace", len(list))
+	p.line("%s in the workspace", plural(len(list), "change", "changes"))
 	for _, c := range list[:min(len(list), maxListed)] {
 		p.line("  %-8s %s", c.Kind, c.Path)
 		if c.Risk != "" {
@@ -120,8 +120,15 @@ func (p *printer) deniedHosts(res *adapter.Result) {
 	if len(order) == 0 {
 		return
 	}
-	p.line("%d connections denied", len(res.Denials))
+	p.line("%s denied", plural(len(res.Denials), "connection", "connections"))
 	for _, key := range order[:min(len(order), maxListed)] {
 		p.line("  %d × %s", count[key], key)
 	}
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }

@@ -25,11 +25,13 @@ func runDoctor(args []string, std stdio) int {
 			color, word, status = red, "MISSING", statusFailure
 		case f.Err != nil:
 			color, word = yellow, "absent"
+		case f.Off:
+			word = "off"
 		}
-		p.colored(color, "%-8s %-12s %s", word, f.Layer, f.Detail())
+		p.colored(color, "%-8s %-14s %s", word, f.Layer, f.Detail())
 		if f.Err != nil {
 			for _, hint := range hints(f.Err) {
-				p.line("%21s hint: %s", "", hint)
+				p.line("%23s hint: %s", "", hint)
 			}
 		}
 	}

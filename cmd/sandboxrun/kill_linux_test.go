@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -54,6 +56,39 @@ func traces(t *testing.T, marker string) []string {
 	return found
 }
 
+// descendants are the directories in /proc of every process below pid: bubblewrap, init, the command and what it started.
+func descendants(t *testing.T, pid int) []string {
+	var found []string
+	children, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	require.NoError(t, err)
+	for _, path := range children {
+		data, _ := os.ReadFile(path)
+		for _, field := range strings.Fields(string(data)) {
+			child, err := strconv.Atoi(field)
+			require.NoError(t, err)
+			found = append(append(found, "/proc/"+field), descendants(t, child)...)
+		}
+	}
+	return found
+}
+
+// alive returns those directories that are still there.
+func alive(dirs []string) []string {
+	return slices.DeleteFunc(slices.Clone(dirs), func(dir string) bool {
+		_, err := os.Stat(dir)
+		return err != nil
+	})
+}
+
+// gone waits a second at most until a run has left nothing.
+func gone(t *testing.T, marker string, processes []string) {
+	t.Helper()
+	nothing := func() bool { return len(traces(t, marker)) == 0 && len(alive(processes)) == 0 }
+	assert.Eventually(t, nothing, time.Second, 10*time.Millisecond)
+	assert.Empty(t, traces(t, marker))
+	assert.Empty(t, alive(processes))
+}
+
 // A killed sandboxrun takes everything along: within a second there is no process, mount, file or socket.
 func TestKillLeavesNothing(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
@@ -69,12 +104,33 @@ func TestKillLeavesNothing(t *testing.T) {
 			require.Equal(t, "ready\n", line)
 			require.NotEmpty(t, traces(t, marker), "the run must be visible while it goes on")
 
+			processes := descendants(t, cmd.Process.Pid)
+			require.GreaterOrEqual(t, len(processes), 5, "bubblewrap, init, sh and two sleeps: %v", processes)
 			require.NoError(t, cmd.Process.Signal(sig))
 			_ = cmd.Wait()
-			assert.Eventually(t, func() bool { return len(traces(t, marker)) == 0 }, time.Second, 10*time.Millisecond)
-			assert.Empty(t, traces(t, marker))
+			gone(t, marker, processes)
 		})
 	}
+}
+
+// The same while the real agent is at work, with a command of its own running.
+func TestKillOfAnAgentLeavesNothing(t *testing.T) {
+	cli := claudeCLI(t)
+	marker := fmt.Sprintf("86398.%d", os.Getpid())
+	script := filepath.Join(t.TempDir(), "script.toml")
+	turn := "[[turns]]\n[[turns.tools]]\nname = \"Bash\"\ninput = { command = \"setsid sleep " + marker + " & while :; do read -t 1 x; done\" }\n"
+	require.NoError(t, os.WriteFile(script, []byte(turn), 0o644))
+	cmd := sandboxrun(t, "agent", "--script", script, "wait")
+	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(cli)+":"+os.Getenv("PATH"))
+	require.NoError(t, cmd.Start())
+	running := func() bool {
+		return slices.ContainsFunc(traces(t, marker), func(s string) bool { return strings.Contains(s, "sleep "+marker+" ") })
+	}
+	require.Eventually(t, running, 30*time.Second, 20*time.Millisecond)
+	processes := descendants(t, cmd.Process.Pid)
+	require.NoError(t, cmd.Process.Kill())
+	_ = cmd.Wait()
+	gone(t, marker, processes)
 }
 
 // A command that ignores the signal is killed 5 s later.

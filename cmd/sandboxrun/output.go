@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/sandboxrun/sandboxrun/adapter"
@@ -48,6 +49,9 @@ func (o *output) result(res *adapter.Result, failure error) error {
 	switch o.form {
 	case "text":
 		text := strings.TrimRight(res.Answer.Text, "\n")
+		if f, ok := o.w.(*os.File); ok && isTerminal(f) {
+			text = printable(text)
+		}
 		if text != "" {
 			_, o.err = fmt.Fprintln(o.w, text)
 		}
@@ -55,6 +59,20 @@ func (o *output) result(res *adapter.Result, failure error) error {
 		o.err = o.line(newReport(res, failure))
 	}
 	return o.err
+}
+
+// printable keeps what the agent wrote from driving the user's terminal: of the control characters only line ends and
+// tabs pass.
+func printable(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		cells := strings.Split(line, "\t")
+		for j := range cells {
+			cells[j] = oneLine(cells[j])
+		}
+		lines[i] = strings.Join(cells, "\t")
+	}
+	return strings.Join(lines, "\n")
 }
 
 // report is the one object of -output json.
