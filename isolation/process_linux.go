@@ -66,8 +66,7 @@ func (p *Process) serve(l net.Listener) {
 func (p *Process) watch() {
 	defer close(p.done)
 	exit, err := p.awaitExit()
-	_ = p.cmd.Process.Kill() // bubblewrap, and with it every process inside: PID 1 dies with its parent
-	_ = p.cmd.Wait()
+	p.reap()
 	p.streams.wait.Wait()
 	closing := p.gateway.Close()
 	p.sending.Lock()
@@ -77,6 +76,15 @@ func (p *Process) watch() {
 	close(p.started)
 	p.exit = exit
 	p.err = errors.Join(p.err, err, closing)
+}
+
+// reap waits until bubblewrap has collected init and ended, as it does at once after init; one that does not is killed,
+// and with it every process inside: PID 1 dies with its parent. To kill it right away would leave init for the host's own
+// PID 1 to collect, and in a container that may be a program which collects nothing.
+func (p *Process) reap() {
+	timer := time.AfterFunc(time.Second, func() { _ = p.cmd.Process.Kill() })
+	defer timer.Stop()
+	_ = p.cmd.Wait()
 }
 
 // awaitExit waits for init's report. Without one the sandbox was killed: by us, or by something outside.
@@ -96,8 +104,7 @@ func (p *Process) awaitExit() (Exit, error) {
 	case cause != "":
 		return finalExit(inside.Exit{Signal: int(syscall.SIGKILL)}, cause), nil
 	default:
-		_ = p.cmd.Process.Kill()
-		_ = p.cmd.Wait()
+		p.reap()
 		if text := p.diag.text(); text != "" {
 			return Exit{}, fmt.Errorf("%w: %s", ErrBroken, text)
 		}
@@ -178,13 +185,18 @@ func (p *Process) End() {
 	}
 }
 
-// Kill ends everything in the sandbox at once.
+// Kill ends everything in the sandbox at once: init kills the command and ends, or is killed itself a second later.
 func (p *Process) Kill() {
 	select {
 	case p.stopped <- Signaled:
 	default:
 	}
-	_ = p.cmd.Process.Kill()
+	p.Signal(syscall.SIGKILL)
+	timer := time.AfterFunc(time.Second, func() { _ = p.cmd.Process.Kill() })
+	go func() {
+		<-p.done
+		timer.Stop()
+	}()
 }
 
 // fail ends the run because of err, which Wait will return.
