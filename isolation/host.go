@@ -16,6 +16,7 @@ type Host struct {
 	OS         string            // as runtime.GOOS
 	UID, GID   int               // of the caller
 	Root       bool              // the caller is root of the whole system, not of a user namespace
+	Home       string            // the caller's home directory, resolved; "" when it has none
 	Env        []string          // the caller's environment, which the filter of the policy works on
 	Bubblewrap string            // absolute path; "" when it is missing
 	Self       Object            // the running program

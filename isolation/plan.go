@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sandboxrun/sandboxrun/ephemeral"
 	"github.com/sandboxrun/sandboxrun/network"
 )
 
@@ -94,6 +95,9 @@ func (c *Config) Plan(h Host) (*Plan, error) {
 	}
 	p := &Plan{Policy: c.Name(), Bubblewrap: h.Bubblewrap, Network: c.NetworkPolicy, Limits: c.Limits, Warnings: c.Warnings()}
 	p.Protected = c.Sandbox.Protected()
+	if err := checkWorkspace(c, h); err != nil {
+		return nil, err
+	}
 	if err := p.chooseUID(c, h); err != nil {
 		return nil, err
 	}
@@ -103,6 +107,28 @@ func (c *Config) Plan(h Host) (*Plan, error) {
 	p.addEnv(c, h)
 	p.addLayers(c, h)
 	return p, nil
+}
+
+// checkWorkspace holds the workspace to workspace.allowed_host_roots. The root of the file tree and what holds the
+// caller's home are full of keys: these must stand there themselves.
+func checkWorkspace(c *Config, h Host) error {
+	workspace, ok := h.Paths[RoleWorkspace]
+	if !ok || c.Workspace.Mode == ephemeral.None {
+		return nil
+	}
+	inside, named := false, false
+	for _, root := range c.Workspace.AllowedHostRoots {
+		o, ok := h.Paths[root]
+		inside = inside || ok && (workspace.Path == o.Path || below(workspace.Path, o.Path))
+		named = named || ok && workspace.Path == o.Path && root != "."
+	}
+	if !inside {
+		return fmt.Errorf("workspace %s is outside of workspace.allowed_host_roots %q", workspace.Path, c.Workspace.AllowedHostRoots)
+	}
+	if broad := workspace.Path == "/" || workspace.Path == h.Home || below(h.Home, workspace.Path); broad && !named {
+		return fmt.Errorf("workspace %s is or holds the home directory %s, with its keys: choose a directory of a project, or name it in workspace.allowed_host_roots", workspace.Path, h.Home)
+	}
+	return nil
 }
 
 // dedicatedUID is who the sandbox is for the kernel when root starts it on root's own files: nobody else's number, below

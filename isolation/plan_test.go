@@ -13,13 +13,14 @@ import (
 // debian is a host as plans see it, with made-up numbers.
 func debian() Host {
 	return Host{
-		OS: "linux", UID: 1001, GID: 1001, Bubblewrap: "/usr/bin/bwrap",
+		OS: "linux", UID: 1001, GID: 1001, Home: "/home/someone", Bubblewrap: "/usr/bin/bwrap",
 		Env:   []string{"TERM=xterm", "GITHUB_TOKEN=ghp_x", "PATH=/host/bin", "HOME=/home/someone"},
 		Self:  Object{Path: "/usr/local/bin/sandboxrun", Dev: 1, Ino: 10},
 		Links: []Link{{"bin", "usr/bin"}, {"lib", "usr/lib"}, {"lib64", "usr/lib64"}, {"sbin", "usr/sbin"}},
 		Etc:   []Entry{{"alternatives", true}, {"ld.so.cache", false}, {"ssl/certs", true}},
 		Paths: map[string]Object{
 			RoleWorkspace: {Path: "/home/someone/project", Dir: true, UID: 1001, GID: 1001, Dev: 1, Ino: 20},
+			".":           {Path: "/home/someone/project", Dir: true, Dev: 1, Ino: 20},
 			"/srv/data":   {Path: "/srv/data", Dir: true, Dev: 1, Ino: 30},
 			"/srv/out":    {Path: "/srv/out", Dir: true, Dev: 1, Ino: 31},
 			"/srv/data/k": {Path: "/srv/data/k", Dev: 1, Ino: 32},
@@ -96,6 +97,38 @@ func TestPlanChoosesWhoTheSandboxIs(t *testing.T) {
 		require.NoError(t, err, tt.name)
 		assert.Equal(t, tt.uid, plan.UID, tt.name)
 		assert.Equal(t, tt.mapOwner, plan.MapOwner, tt.name)
+	}
+}
+
+func TestPlanHoldsTheWorkspaceToItsRoots(t *testing.T) {
+	for _, tt := range []struct {
+		workspace string
+		roots     []string
+		want      string
+	}{
+		{"/home/someone/project", nil, ""},
+		{"/srv/data/deep", []string{"/srv/data"}, ""},
+		{"/srv/data", []string{"/srv/data"}, ""},
+		{"/srv/database", []string{"/srv/data"}, "outside of workspace.allowed_host_roots"},
+		{"/srv/out", []string{"/srv/data"}, "outside of workspace.allowed_host_roots"},
+		{"/srv/out", []string{"/nosuch"}, "outside of workspace.allowed_host_roots"},
+		{"/home/someone", nil, "holds the home directory"},
+		{"/home", nil, "holds the home directory"},
+		{"/", nil, "holds the home directory"},
+		{"/home", []string{"/home"}, ""},
+	} {
+		h := debian()
+		for _, name := range []string{RoleWorkspace, "."} {
+			h.Paths[name] = Object{Path: tt.workspace, Dir: true, UID: 1001, Dev: 1, Ino: 21}
+		}
+		cfg := &Config{}
+		cfg.Workspace.AllowedHostRoots = tt.roots
+		_, err := cfg.Plan(h)
+		if tt.want == "" {
+			assert.NoError(t, err, "%+v", tt)
+		} else {
+			assert.ErrorContains(t, err, tt.want, "%+v", tt)
+		}
 	}
 }
 

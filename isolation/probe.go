@@ -28,7 +28,8 @@ func ProbeHost(c *Config, workspace, agent string) (Host, error) {
 		return h, err
 	}
 	h.probeUser(string(c.Sandbox.RunAs))
-	for _, paths := range [][]string{c.Sandbox.ReadablePaths, c.Sandbox.WritablePaths, c.Sandbox.HiddenPaths} {
+	h.probeHome()
+	for _, paths := range [][]string{c.WithDefaults().Workspace.AllowedHostRoots, c.Sandbox.ReadablePaths, c.Sandbox.WritablePaths, c.Sandbox.HiddenPaths} {
 		for _, path := range paths {
 			if err := h.probePath(path); err != nil {
 				return h, err
@@ -75,6 +76,17 @@ func (h *Host) probePath(path string) error {
 	}
 	h.Paths[path] = o
 	return nil
+}
+
+// probeHome takes the home directory from the user database, which unlike the environment is nobody's to set.
+func (h *Host) probeHome() {
+	home, _ := os.UserHomeDir()
+	if u, err := user.Current(); err == nil {
+		home = u.HomeDir
+	}
+	if o, err := Lookup(home); home != "" && err == nil {
+		h.Home = o.Path
+	}
 }
 
 // probeUser looks up the user that run_as names, by name or number.

@@ -184,15 +184,10 @@ func TestContextEndsTheRun(t *testing.T) {
 
 // Root's own files can be read and written in a sandbox that is not root to the kernel, and stay root's on the host.
 func TestOwnersAreMapped(t *testing.T) {
-	host, err := ProbeHost(&Config{}, t.TempDir(), "")
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "private"), []byte("secret\n"), 0o600))
+	host, err := ProbeHost(&Config{}, dir, "")
 	require.NoError(t, err)
-	host.Paths[RoleWorkspace] = func() Object {
-		dir := t.TempDir()
-		require.NoError(t, os.WriteFile(filepath.Join(dir, "private"), []byte("secret\n"), 0o600))
-		o, err := Lookup(dir)
-		require.NoError(t, err)
-		return o
-	}()
 	plan, err := (&Config{}).Plan(host)
 	require.NoError(t, err)
 	var out bytes.Buffer
@@ -207,7 +202,7 @@ func TestOwnersAreMapped(t *testing.T) {
 	if host.Root {
 		assert.NotZero(t, plan.UID, "the kernel must not see root")
 	}
-	data, err := os.ReadFile(filepath.Join(host.Paths[RoleWorkspace].Path, "private"))
+	data, err := os.ReadFile(filepath.Join(dir, "private"))
 	require.NoError(t, err)
 	assert.Equal(t, "secret\n", string(data))
 }

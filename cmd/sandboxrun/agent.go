@@ -75,7 +75,7 @@ func runAgent(args []string, std stdio) int {
 		defer res.Close()
 	}
 	progress.end(res)
-	return p.worse(f.finish(p, res, err), out.result(res, err))
+	return p.worse(f.finish(ctx, p, res, err), out.result(res, err))
 }
 
 // worse lets a lost answer fail a run that succeeded.

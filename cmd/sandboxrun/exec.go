@@ -47,7 +47,7 @@ func runExec(args []string, std stdio) int {
 	if res != nil {
 		defer res.Close()
 	}
-	return f.finish(p, res, err)
+	return f.finish(ctx, p, res, err)
 }
 
 // parse reads the flags. When there is nothing to run any more it says with which status to end.
@@ -81,7 +81,7 @@ func interruptible() (context.Context, func()) {
 }
 
 // finish writes the patch, applies, sums up, and returns the exit status of the run.
-func (f *runFlags) finish(p *printer, res *adapter.Result, err error) int {
+func (f *runFlags) finish(ctx context.Context, p *printer, res *adapter.Result, err error) int {
 	if res == nil {
 		return p.failed(err)
 	}
@@ -89,7 +89,12 @@ func (f *runFlags) finish(p *printer, res *adapter.Result, err error) int {
 	if res.Answer != nil {
 		status = 0 // the CLI's own exit status says less than its answer
 	}
-	if err != nil {
+	var by isolation.Interrupt
+	switch {
+	case err != nil && errors.As(context.Cause(ctx), &by):
+		p.colored(red, "%s", by)
+		status = 128 + int(by)
+	case err != nil:
 		status = p.failed(err)
 	}
 	if res.Exit.Cause == isolation.WallTime {
