@@ -17,9 +17,11 @@ package adapter
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/sandboxrun/sandboxrun/adapter/claude"
@@ -33,6 +35,7 @@ type Event = claude.Event
 
 // Result is what a run leaves: nothing but values, and descriptors that Close releases.
 type Result struct {
+	ID       string // of the run, random
 	Plan     *isolation.Plan
 	Exit     isolation.Exit
 	Duration time.Duration
@@ -73,16 +76,25 @@ func (r *Result) Close() error {
 	return r.process.Close()
 }
 
+// watch is who wants to know of the connections of a run.
+type watch struct {
+	audit   io.Writer            // nil: nobody
+	observe func(network.Record) // nil: nobody
+}
+
 // box is what every run needs before its command is known: a plan, and a gateway that collects denials.
 type box struct {
+	id      string
 	plan    *isolation.Plan
 	gateway *network.Gateway
 	denials denials
+	audit   *network.Audit // nil: none
+	abort   func(error)    // ends the run
 	started time.Time
 }
 
 // newBox decides what the run sets up. Nothing is started yet.
-func newBox(cfg *isolation.Config, workspace, agent string, model *modelSource, observe func(network.Record)) (*box, error) {
+func newBox(cfg *isolation.Config, workspace, agent string, model *modelSource, w watch) (*box, error) {
 	host, err := isolation.ProbeHost(cfg, cmp.Or(workspace, "."), agent)
 	if err != nil {
 		return nil, err
@@ -94,24 +106,45 @@ func newBox(cfg *isolation.Config, workspace, agent string, model *modelSource, 
 	if err != nil {
 		return nil, err
 	}
-	b := &box{plan: plan, started: time.Now()}
+	b := &box{id: strings.ToLower(rand.Text()), plan: plan, started: time.Now(), abort: func(error) {}}
+	if w.audit != nil {
+		b.audit = network.NewAudit(w.audit, b.id)
+	}
 	b.gateway = &network.Gateway{Policy: plan.Network, Limits: network.Limits{Connections: plan.Limits.Connections}}
+	b.gateway.Observe = func(r network.Record) { b.record(r, w.observe) }
 	if model != nil {
 		b.gateway.Model = model.route
 	}
-	b.gateway.Observe = func(r network.Record) {
-		b.denials.add(r)
-		if observe != nil {
-			observe(r)
+	return b, nil
+}
+
+// record takes in a decision of the gateway. A run whose audit cannot be written does not go on.
+func (b *box) record(r network.Record, observe func(network.Record)) {
+	b.denials.add(r)
+	if b.audit != nil {
+		if err := b.audit.Record(r); err != nil {
+			b.abort(err)
 		}
 	}
-	return b, nil
+	if observe != nil {
+		observe(r)
+	}
+}
+
+// abortable returns a context that record can end.
+func (b *box) abortable(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	b.abort = cancel
+	return ctx, func() { cancel(nil) }
 }
 
 // finish waits for the end of the process and reads what it changed. A Result comes back even with an error.
 func (b *box) finish(p *isolation.Process) (*Result, error) {
 	exit, err := p.Wait()
-	res := &Result{Plan: b.plan, Exit: exit, process: p, Denials: b.denials.list()}
+	if b.audit != nil {
+		err = errors.Join(err, b.audit.Close())
+	}
+	res := &Result{ID: b.id, Plan: b.plan, Exit: exit, process: p, Denials: b.denials.list()}
 	if layers := p.Layers(); len(layers) > 0 {
 		changes, errChanges := layers[0].Changes()
 		if errChanges != nil {
@@ -133,7 +166,7 @@ func PlanRun(ctx context.Context, cfg *isolation.Config, t Task) (*isolation.Pla
 	if err != nil {
 		return nil, err
 	}
-	b, err := newBox(cfg, t.Workspace, cli, model, nil)
+	b, err := newBox(cfg, t.Workspace, cli, model, watch{})
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +175,7 @@ func PlanRun(ctx context.Context, cfg *isolation.Config, t Task) (*isolation.Pla
 
 // PlanExec returns what [Exec] would set up, and starts nothing.
 func PlanExec(cfg *isolation.Config, t ExecTask) (*isolation.Plan, error) {
-	b, err := newBox(cfg, t.Workspace, "", nil, nil)
+	b, err := newBox(cfg, t.Workspace, "", nil, watch{})
 	if err != nil {
 		return nil, err
 	}

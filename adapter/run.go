@@ -20,6 +20,7 @@ type Task struct {
 	CLI       string // program file of the Claude Code CLI; "": claude in PATH
 
 	Events      func(Event)          // called for every event, in order; nil: not
+	Audit       io.Writer            // gets the audit, see [network.Audit]; nil: none
 	Connections func(network.Record) // called for every decision of the gateway, from several goroutines; nil: not
 	Stderr      io.Writer            // where the CLI's standard error also goes unless the policy suppresses it; nil: nowhere
 }
@@ -39,7 +40,7 @@ func Run(ctx context.Context, cfg *isolation.Config, t Task) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := newBox(cfg, t.Workspace, cli, model, t.Connections)
+	b, err := newBox(cfg, t.Workspace, cli, model, watch{t.Audit, t.Connections})
 	if err != nil {
 		return nil, err
 	}
@@ -47,6 +48,8 @@ func Run(ctx context.Context, cfg *isolation.Config, t Task) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := b.abortable(ctx)
+	defer cancel()
 	s, err := b.start(ctx, options, t)
 	if err != nil {
 		return nil, err

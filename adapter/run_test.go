@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/sandboxrun/sandboxrun/adapter"
 	"github.com/sandboxrun/sandboxrun/adapter/claude"
@@ -135,6 +137,26 @@ func TestExecKeepsOutputAndChanges(t *testing.T) {
 	_, err = res.WritePatch(&patch)
 	require.NoError(t, err)
 	assert.Contains(t, patch.String(), "+hello")
+}
+
+type fullDisk struct{}
+
+var errFull = errors.New("no space left on device")
+
+func (fullDisk) Write([]byte) (int, error) { return 0, errFull }
+
+// A run whose audit cannot be written does not go on unwatched.
+func TestRunEndsWhenItsAuditCannotBeWritten(t *testing.T) {
+	cfg, err := isolation.Load("no-network")
+	require.NoError(t, err)
+	start := time.Now()
+	res, err := adapter.Exec(t.Context(), cfg, adapter.ExecTask{
+		Args: []string{"sh", "-c", "curl -s http://denied.test/; sleep 60"}, Workspace: t.TempDir(), Audit: fullDisk{},
+	})
+	require.ErrorIs(t, err, errFull)
+	defer res.Close()
+	assert.Less(t, time.Since(start), 30*time.Second)
+	assert.Equal(t, isolation.Canceled, res.Exit.Cause)
 }
 
 // requireCLI returns the real CLI; without one the test is skipped, unless nothing may be.

@@ -70,7 +70,13 @@ func runAgent(args []string, std stdio) int {
 		out.event(e)
 		progress.event(e)
 	}
+	audit, closeAudit, err := f.openAudit()
+	if err != nil {
+		return p.failed(err)
+	}
+	task.Audit = audit
 	res, err := adapter.Run(ctx, cfg, task)
+	err = errors.Join(err, closeAudit())
 	if res != nil {
 		defer res.Close()
 	}

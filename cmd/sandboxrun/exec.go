@@ -43,7 +43,13 @@ func runExec(args []string, std stdio) int {
 	if f.verbose {
 		task.Connections = func(r network.Record) { p.connection(r) }
 	}
+	audit, closeAudit, err := f.openAudit()
+	if err != nil {
+		return p.failed(err)
+	}
+	task.Audit = audit
 	res, err := adapter.Exec(ctx, cfg, task)
+	err = errors.Join(err, closeAudit())
 	if res != nil {
 		defer res.Close()
 	}

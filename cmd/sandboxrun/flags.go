@@ -19,6 +19,7 @@ type runFlags struct {
 	workspace string
 	apply     bool
 	patch     string
+	audit     string
 	dryRun    bool
 	timeout   time.Duration
 	quiet     bool
@@ -42,6 +43,7 @@ func newFlags(name, arguments, policy string, f *runFlags, w io.Writer) *flag.Fl
 	set.StringVar(&f.workspace, "workspace", ".", "`DIR` to work on")
 	set.BoolVar(&f.apply, "apply", false, "write the changes back when the run succeeded")
 	set.StringVar(&f.patch, "patch", "", "write the changes as a git patch to `FILE`")
+	set.StringVar(&f.audit, "audit", "", "write every connection and denial to `FILE`, a new one, as JSON lines")
 	set.BoolVar(&f.dryRun, "dry-run", false, "print the plan, start nothing")
 	set.DurationVar(&f.timeout, "timeout", 0, "wall time of this run, such as 90s, instead of the policy's")
 	set.BoolVar(&f.quiet, "quiet", false, "no summary, no progress")

@@ -31,6 +31,7 @@ var commands = []struct {
 	{"exec", "run a command in a sandbox", runExec},
 	{"agent", "run a Claude Code session in a sandbox", runAgent},
 	{"policy", "list, show, check, explain and write policies", func(args []string, std stdio) int { return runPolicy(args, std.out, std.err) }},
+	{"audit", "verify FILE: whether the audit of a run is whole", runAudit},
 	{"doctor", "say what this host can enforce, and what to install", runDoctor},
 	{"gc", "remove what killed runs left", runGC},
 	{"version", "print the version", runVersion},
