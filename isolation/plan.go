@@ -3,6 +3,7 @@ package isolation
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/sandboxrun/sandboxrun/ephemeral"
@@ -109,6 +110,13 @@ func (c *Config) Plan(h Host) (*Plan, error) {
 	return p, nil
 }
 
+// fault is what only a host shows to be wrong with a policy, with the place where the policy says it.
+func (c *Config) fault(key, value string, cause error, format string, args ...any) error {
+	f := faults{origin: c.origin}
+	f.add(key, value, format, args...).Err = cause
+	return f.err()
+}
+
 // checkWorkspace holds the workspace to workspace.allowed_host_roots. The root of the file tree and what holds the
 // caller's home are full of keys: these must stand there themselves.
 func checkWorkspace(c *Config, h Host) error {
@@ -123,10 +131,11 @@ func checkWorkspace(c *Config, h Host) error {
 		named = named || ok && workspace.Path == o.Path && root != "."
 	}
 	if !inside {
-		return fmt.Errorf("workspace %s is outside of workspace.allowed_host_roots %q", workspace.Path, c.Workspace.AllowedHostRoots)
+		return c.fault("workspace.allowed_host_roots", fmt.Sprintf("%q", c.Workspace.AllowedHostRoots), nil, "the workspace %s is outside", workspace.Path)
 	}
 	if broad := workspace.Path == "/" || workspace.Path == h.Home || below(h.Home, workspace.Path); broad && !named {
-		return fmt.Errorf("workspace %s is or holds the home directory %s, with its keys: choose a directory of a project, or name it in workspace.allowed_host_roots", workspace.Path, h.Home)
+		return c.fault("workspace.allowed_host_roots", fmt.Sprintf("%q", c.Workspace.AllowedHostRoots), nil,
+			"the workspace %s is or holds the home directory %s, with its keys; choose a directory of a project, or name it here", workspace.Path, h.Home)
 	}
 	return nil
 }
@@ -143,7 +152,7 @@ func (p *Plan) chooseUID(c *Config, h Host) error {
 	p.Root = h.Root
 	if !h.Root {
 		if c.Sandbox.RunAs != RunAsAuto {
-			return fmt.Errorf("sandbox.run_as = %q: only root can run as somebody else; remove the key", c.Sandbox.RunAs)
+			return c.fault("sandbox.run_as", strconv.Quote(string(c.Sandbox.RunAs)), nil, "only root can run as somebody else; remove the key")
 		}
 		return nil
 	}
@@ -153,7 +162,7 @@ func (p *Plan) chooseUID(c *Config, h Host) error {
 	case run != RunAsAuto:
 		o, ok := h.Paths[RoleRunAs]
 		if !ok {
-			return fmt.Errorf("sandbox.run_as = %q: no such user", run)
+			return c.fault("sandbox.run_as", strconv.Quote(string(run)), nil, "no such user")
 		}
 		p.UID, p.GID = o.UID, o.GID
 	case workspace.UID != 0:

@@ -2,8 +2,8 @@ package isolation
 
 import (
 	"fmt"
-	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/sandboxrun/sandboxrun/ephemeral"
@@ -103,24 +103,29 @@ const modelCAPath = AgentDir + "/model-ca.pem"
 // addGrants binds the policy's own paths in, parents before children, then hides what it wants hidden.
 func (p *Plan) addGrants(c *Config, h Host) error {
 	var grants []Mount
-	for _, path := range c.Sandbox.ReadablePaths {
-		grants = append(grants, Mount{Kind: MountBind, Text: path})
-	}
-	for _, path := range c.Sandbox.WritablePaths {
-		grants = append(grants, Mount{Kind: MountBind, Text: path, Writable: true})
-	}
-	for i := range grants {
-		if err := p.placeGrant(&grants[i], h); err != nil {
+	for i, path := range c.Sandbox.ReadablePaths {
+		m, err := c.grant(fmt.Sprintf("sandbox.readable_paths[%d]", i), path, h)
+		if err != nil {
 			return err
 		}
+		grants = append(grants, m)
+	}
+	for i, path := range c.Sandbox.WritablePaths {
+		m, err := c.grant(fmt.Sprintf("sandbox.writable_paths[%d]", i), path, h)
+		if err != nil {
+			return err
+		}
+		m.Writable = true
+		grants = append(grants, m)
 	}
 	slices.SortStableFunc(grants, func(a, b Mount) int { return strings.Compare(a.Target, b.Target) })
 	p.Mounts = append(p.Mounts, grants...)
-	for _, path := range c.Sandbox.HiddenPaths {
-		mask := Mount{Kind: MountMask, Text: path}
-		if err := p.placeGrant(&mask, h); err != nil {
+	for i, path := range c.Sandbox.HiddenPaths {
+		mask, err := c.grant(fmt.Sprintf("sandbox.hidden_paths[%d]", i), path, h)
+		if err != nil {
 			return err
 		}
+		mask.Kind = MountMask
 		p.Mounts = append(p.Mounts, mask)
 	}
 	return nil
@@ -129,29 +134,28 @@ func (p *Plan) addGrants(c *Config, h Host) error {
 // ownTargets are places inside that a grant must neither be, contain nor lie in: they are the sandbox's own.
 var ownTargets = []string{"/dev", "/etc", "/home/agent", "/opt/agent", "/proc", "/run", "/sys", "/tmp", "/usr"}
 
-// placeGrant fills in what a path of the policy is and where it appears: a path in the workspace below /workspace,
-// every other one where it is on the host.
-func (p *Plan) placeGrant(m *Mount, h Host) error {
-	o, ok := h.Paths[m.Text]
+// grant says what a path of the policy is and where it appears: a path in the workspace below /workspace, every other one
+// where it is on the host.
+func (c *Config) grant(key, path string, h Host) (Mount, error) {
+	m := Mount{Kind: MountBind}
+	o, ok := h.Paths[path]
 	if !ok {
-		return fmt.Errorf("%s path %q: %w", m.Kind, m.Text, ErrNotFound)
+		return m, c.fault(key, strconv.Quote(path), ErrNotFound, "does not exist")
 	}
-	m.Source = o
+	m.Source, m.Target = o, o.Path
 	workspace := h.Paths[RoleWorkspace].Path
-	if rel, err := filepath.Rel(workspace, o.Path); workspace != "" && err == nil && filepath.IsLocal(rel) && rel != "." {
-		m.Target = WorkspaceDir + "/" + filepath.ToSlash(rel)
-		m.Text = ""
-		return nil
+	if workspace != "" && below(o.Path, workspace) {
+		m.Target = WorkspaceDir + "/" + strings.TrimPrefix(strings.TrimPrefix(o.Path, workspace), "/")
+		return m, nil
 	}
 	for _, own := range ownTargets {
 		// Below /usr and /tmp a grant is useful and hides nothing of ours.
-		inside := below(o.Path, own) && own != "/usr" && own != "/tmp"
-		if o.Path == own || below(own, o.Path) || inside {
-			return fmt.Errorf("%s path %q (%s): would cover the sandbox's own %s; name a narrower path", m.Kind, m.Text, o.Path, own)
+		within := below(o.Path, own) && own != "/usr" && own != "/tmp"
+		if o.Path == own || below(own, o.Path) || within {
+			return m, c.fault(key, strconv.Quote(path), nil, "%s would cover the sandbox's own %s; name a narrower path", o.Path, own)
 		}
 	}
-	m.Target, m.Text = o.Path, ""
-	return nil
+	return m, nil
 }
 
 // below reports whether path lies strictly below dir.

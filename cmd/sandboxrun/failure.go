@@ -32,7 +32,7 @@ func failureStatus(err error) int {
 	var budget *claude.BudgetError
 	var result *claude.ResultError
 	switch {
-	case errors.As(err, &usage), errors.As(err, &policy):
+	case errors.As(err, &usage), errors.As(err, &policy), errors.Is(err, isolation.ErrNotFound):
 		return statusUsage
 	case errors.As(err, &execute):
 		return execute.Status()
