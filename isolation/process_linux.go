@@ -82,7 +82,7 @@ func (p *Process) watch() {
 // and with it every process inside: PID 1 dies with its parent. To kill it right away would leave init for the host's own
 // PID 1 to collect, and in a container that may be a program which collects nothing.
 func (p *Process) reap() {
-	timer := time.AfterFunc(time.Second, func() { _ = p.cmd.Process.Kill() })
+	timer := time.AfterFunc(grace, func() { _ = p.cmd.Process.Kill() })
 	defer timer.Stop()
 	_ = p.cmd.Wait()
 }

@@ -25,14 +25,14 @@ func becomeInit() {
 	p.step("open terminal", p.openTerminal)
 	p.step(StepExecute, p.start)
 	if err := p.control.Send(Message{Started: true}); err != nil {
-		os.Exit(exitStage)
+		syscall.Exit(exitStage)
 	}
 	go p.obey()
 	exit := p.reap()
 	if p.control.Send(Message{Exit: &exit}) != nil {
-		os.Exit(exitStage)
+		syscall.Exit(exitStage)
 	}
-	os.Exit(0) // PID 1: the kernel kills whatever the command left behind
+	syscall.Exit(0) // PID 1: the kernel kills whatever the command left behind
 }
 
 // StepExecute is the step that fails when it is the command's own fault: not found, or not executable.
@@ -197,7 +197,7 @@ func (p *initStage) obey() {
 	for {
 		m, _, err := p.control.Receive()
 		if err != nil {
-			os.Exit(exitStage)
+			syscall.Exit(exitStage)
 		}
 		if m.Signal > 0 {
 			_ = unix.Kill(-p.pid, unix.Signal(m.Signal)) // ESRCH: it ended meanwhile

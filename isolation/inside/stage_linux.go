@@ -34,7 +34,7 @@ func fail(c *Control, stage, step string, err error) {
 	if c.Send(Message{Error: report}) != nil {
 		fmt.Fprintln(os.Stderr, report)
 	}
-	os.Exit(exitStage)
+	syscall.Exit(exitStage)
 }
 
 // readOrders decodes the memfd f, from its start, into orders.
