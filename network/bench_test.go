@@ -19,16 +19,16 @@ func mustURL(s string) *url.URL {
 	return u
 }
 
-// BenchmarkConnect opens a connection, sends a byte and waits for it to come back.
+// BenchmarkConnect opens a connection, sends a ClientHello and waits for it to come back.
 func BenchmarkConnect(b *testing.B) {
 	r := newRig(b, Policy{AllowedDomains: rules(b, "good.test")}, func(r *rig) { r.gate.Observe = func(Record) {} })
 	r.peer(func(c net.Conn) { io.Copy(c, c); c.Close() })
+	first := helloOf(b, "good.test")
 	ping := func(b *testing.B, c net.Conn, br io.Reader) {
-		one := []byte{1}
-		if _, err := c.Write(one); err != nil {
+		if _, err := c.Write(first); err != nil {
 			b.Fatal(err)
 		}
-		if _, err := io.ReadFull(br, one); err != nil {
+		if _, err := io.CopyN(io.Discard, br, int64(len(first))); err != nil {
 			b.Fatal(err)
 		}
 		c.Close()
@@ -40,23 +40,41 @@ func BenchmarkConnect(b *testing.B) {
 			ping(b, c, c)
 		}
 	})
-	b.Run("gateway", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			c, br := openTunnel(b, r)
-			ping(b, c, br)
-			r.mu.Lock()
-			r.dialled = r.dialled[:0]
-			r.mu.Unlock()
+	through := func(target string) func(b *testing.B) {
+		return func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				c, br := openTunnel(b, r, target)
+				ping(b, c, br)
+				r.mu.Lock()
+				r.dialled = r.dialled[:0]
+				r.mu.Unlock()
+			}
 		}
-	})
+	}
+	b.Run("gateway", through("good.test:443"))
+	first = []byte("SSH-2.0-x\r\n")
+	b.Run("gateway_without_TLS", through("good.test:22"))
 }
 
-func openTunnel(b *testing.B, r *rig) (net.Conn, *bufio.Reader) {
+// BenchmarkHello is what the gateway does with a client's first bytes.
+func BenchmarkHello(b *testing.B) {
+	raw, good := helloOf(b, "good.test"), host(b, "good.test")
+	b.SetBytes(int64(len(raw)))
+	b.ReportAllocs()
+	for b.Loop() {
+		h, _, err := readHello(&heldConn{in: raw, step: len(raw)})
+		if _, reason := h.check(good); err != nil || reason != "" {
+			b.Fatal(err, reason)
+		}
+	}
+}
+
+func openTunnel(b *testing.B, r *rig, target string) (net.Conn, *bufio.Reader) {
 	c, err := net.Dial("tcp", r.addr)
 	require.NoError(b, err)
 	c.SetDeadline(time.Now().Add(time.Minute))
-	_, err = io.WriteString(c, honestConnect)
+	_, err = io.WriteString(c, connectTo(target))
 	require.NoError(b, err)
 	br := bufio.NewReader(c)
 	for range 2 {
@@ -87,7 +105,7 @@ func BenchmarkTunnelThroughput(b *testing.B) {
 		send(b, c)
 	})
 	b.Run("gateway", func(b *testing.B) {
-		c, _ := openTunnel(b, r)
+		c, _ := openTunnel(b, r, "good.test:22")
 		send(b, c)
 	})
 }

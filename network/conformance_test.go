@@ -155,12 +155,12 @@ var tricks = []trick{
 // rowsElsewhere are the rows that have a test of their own, or that this form of the gateway does not reach.
 var rowsElsewhere = map[int]string{
 	11: "TestMixedAnswers",
-	16: "not in this form: the ClientHello is not read",
+	16: "TestTLSInTunnels",
 	17: "not in this form: needs intercept",
-	18: "not in this form: the ClientHello is not read",
-	19: "not in this form: the ClientHello is not read",
-	20: "not in this form: the ClientHello is not read",
-	21: "not in this form: the ClientHello is not read",
+	18: "TestTLSInTunnels",
+	19: "TestTLSInTunnels",
+	20: "TestTLSInTunnels",
+	21: "TestPort443IsForTLS",
 	24: "TestModelNominatedHeader, TestPlainStripsHopByHop",
 	26: "TestRedirectsAreNotFollowed",
 	31: "TestTunnelHalfClose",
@@ -169,7 +169,7 @@ var rowsElsewhere = map[int]string{
 	34: "outside the gateway: transparent mode",
 	35: "TestModelPath",
 	36: "TestModelRedactsResponse",
-	40: "TestTunnelEarlyBytes",
+	40: "TestTunnelEarlyBytes, TestTLSInTunnels",
 	41: "TestServeRefusesWhatIsNotBuilt, TestNoProxyFromEnvironment",
 }
 

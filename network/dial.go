@@ -48,7 +48,12 @@ func (g *Gateway) reachChecked(ctx context.Context, host Host, port Port) (*peer
 	if err != nil {
 		return nil, err
 	}
-	return g.dialFirst(ctx, good, port)
+	peer, err := g.dialFirst(ctx, good, port)
+	if err != nil {
+		return nil, err
+	}
+	peer.host, peer.port = host, port
+	return peer, nil
 }
 
 // resolve returns the addresses of a host, without duplicates.
@@ -122,10 +127,12 @@ func (g *Gateway) filter(ctx context.Context, host Host, port Port, addrs []neti
 	return good, nil
 }
 
-// peerConn is a connection to an address that was checked.
+// peerConn is a connection to an address that was checked, on behalf of a host that was allowed.
 type peerConn struct {
 	net.Conn
 	addr netip.Addr
+	host Host
+	port Port
 }
 
 // CloseWrite ends the direction towards the peer.
@@ -169,7 +176,7 @@ func (g *Gateway) dialFirst(ctx context.Context, addrs []netip.Addr, port Port) 
 func (g *Gateway) try(ctx context.Context, to netip.AddrPort, results chan<- attempt) {
 	conn, err := g.dialAddr(ctx, to)
 	select {
-	case results <- attempt{&peerConn{conn, to.Addr()}, err}:
+	case results <- attempt{&peerConn{Conn: conn, addr: to.Addr()}, err}:
 	case <-ctx.Done():
 		if err == nil {
 			conn.Close()

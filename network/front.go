@@ -226,7 +226,10 @@ func (c *frontConn) deny(f refusal) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r := c.record(EventDeny)
-	r.Verdict, r.Rule, r.Reason, r.Addr, r.Status = Deny, f.Rule, f.Reason, f.addr, f.status
+	r.Verdict, r.Rule, r.Reason, r.Addr = Deny, f.Rule, f.Reason, f.addr
+	if f.status != 0 {
+		r.Status = f.status
+	}
 	c.done = true
 	c.gate.observe(r)
 }

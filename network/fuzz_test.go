@@ -3,9 +3,12 @@ package network
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"encoding/binary"
 	"io"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -244,4 +247,83 @@ type resolverFunc func(name string)
 func (f resolverFunc) LookupNetIP(_ context.Context, _, name string) ([]netip.Addr, error) {
 	f(name)
 	return nil, io.EOF
+}
+
+// FuzzClientHello compares what passes with what a server of crypto/tls sees when it gets the same bytes at once, and
+// with a reader of the server name that knows nothing of either.
+func FuzzClientHello(f *testing.F) {
+	for _, set := range [][]func(*tls.Config){nil, {only12}, {only13}, {only13, classicOnly}, {padded(3000)}} {
+		f.Add(helloOf(f, "good.test", set...), uint8(255))
+		f.Add(helloOf(f, "", set...), uint8(255))
+	}
+	f.Add(helloOf(f, "evil.test", hiding(f, "good.test")), uint8(255))
+	good := helloOf(f, "good.test")
+	f.Add(inRecords(1)(good), uint8(1))
+	f.Add(inRecords(100)(good), uint8(7))
+	f.Add(renamed("good.testx", "good.test.")(helloOf(f, "good.testx")), uint8(255))
+	f.Add([]byte("SSH-2.0-x\r\n"), uint8(255))
+	wanted := Host{name: "good.test"}
+	f.Fuzz(func(t *testing.T, raw []byte, step uint8) {
+		h, got, err := readHello(&heldConn{in: raw, step: int(step)})
+		if !bytes.HasPrefix(raw, got) || len(got) > helloBytes {
+			t.Fatalf("%x: read %x", raw, got)
+		}
+		if err != nil {
+			if h.name != "" || h.extensions != nil {
+				t.Fatalf("%x: a hello beside an error", raw)
+			}
+			return
+		}
+		name, extensions := seenByServer(got)
+		if name != h.name || !slices.Equal(extensions, h.extensions) {
+			t.Fatalf("%x: server name %q, a server sees %q", got, h.name, name)
+		}
+		message, err := helloMessage(got)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, encrypted := namesIn(message)
+		_, reason := h.check(wanted)
+		if reason == "" && (len(found) != 1 || lowerASCII(found[0]) != "good.test" || encrypted) {
+			t.Fatalf("%x: passes with server names %q, encrypted %v", got, found, encrypted)
+		}
+		if _, reason := h.check(HostOf(netip.AddrFrom4([4]byte{10, 0, 0, 5}))); reason == "" && (len(found) > 0 || encrypted) {
+			t.Fatalf("%x: passes at an address with server names %q, encrypted %v", got, found, encrypted)
+		}
+	})
+}
+
+// seenByServer is what a server of crypto/tls makes of raw.
+func seenByServer(raw []byte) (name string, extensions []uint16) {
+	config := &tls.Config{GetConfigForClient: func(info *tls.ClientHelloInfo) (*tls.Config, error) {
+		name, extensions = info.ServerName, info.Extensions
+		return nil, nil
+	}}
+	_ = tls.Server(&heldConn{in: raw, step: len(raw)}, config).Handshake()
+	return name, extensions
+}
+
+// namesIn returns every host name in the server_name extensions of a sound ClientHello, and whether it has ECH.
+func namesIn(message []byte) (names []string, encrypted bool) {
+	s := message[4+2+32:]
+	s = s[1+int(s[0]):]                       // session id
+	s = s[2+int(binary.BigEndian.Uint16(s)):] // ciphers
+	s = s[1+int(s[0]):]                       // compression
+	for s = s[min(2, len(s)):]; len(s) > 0; { // extensions
+		kind, size := binary.BigEndian.Uint16(s), int(binary.BigEndian.Uint16(s[2:]))
+		body := s[4 : 4+size]
+		s = s[4+size:]
+		encrypted = encrypted || kind == extensionEncryptedHello
+		if kind != extensionServerName {
+			continue
+		}
+		for body = body[2:]; len(body) > 0; {
+			end := 3 + int(binary.BigEndian.Uint16(body[1:]))
+			if body[0] == 0 {
+				names = append(names, string(body[3:end]))
+			}
+			body = body[end:]
+		}
+	}
+	return names, encrypted
 }

@@ -305,7 +305,7 @@ func testStream(t *testing.T, kind string) {
 
 func TestTunnelCarriesBothWays(t *testing.T) {
 	r := newRig(t, goodPolicy(t), nil)
-	c, br := r.tunnel("good.test:443")
+	c, br := r.tunnel("good.test:22")
 	io.WriteString(c, "GET /x HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
 	all, err := io.ReadAll(br)
 	require.NoError(t, err)
@@ -314,8 +314,8 @@ func TestTunnelCarriesBothWays(t *testing.T) {
 	rec := r.await(EventClose)
 	assert.Equal(t, int64(len("GET /x HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")), rec.Up)
 	assert.Equal(t, int64(len(all)), rec.Down)
-	assert.Equal(t, Record{Event: EventClose, Via: ViaConnect, Host: host(t, "good.test"), Port: 443, Verdict: Allow,
-		Rule: `allowed_domains "good.test"`, Reason: "allowed_domains names good.test:443", Addr: publicAddr, Status: 200,
+	assert.Equal(t, Record{Event: EventClose, Via: ViaConnect, Host: host(t, "good.test"), Port: 22, Verdict: Allow,
+		Rule: `allowed_domains "good.test"`, Reason: "allowed_domains names good.test:22", Addr: publicAddr, Status: 200,
 		Time: rec.Time, Up: rec.Up, Down: rec.Down, Duration: rec.Duration}, rec)
 }
 
@@ -330,7 +330,7 @@ func TestTunnelEarlyBytes(t *testing.T) {
 		})
 		early := strings.Repeat("e", size)
 		c := r.connect()
-		_, err := io.WriteString(c, honestConnect+early)
+		_, err := io.WriteString(c, connectTo("good.test:22")+early)
 		require.NoError(t, err)
 		r.expect200(bufio.NewReader(c))
 		_, err = io.WriteString(c, "late")
@@ -348,7 +348,7 @@ func TestTunnelHalfClose(t *testing.T) {
 		fmt.Fprintf(c, "read %d", len(b))
 		c.Close()
 	})
-	c, br := r.tunnel("good.test:443")
+	c, br := r.tunnel("good.test:22")
 	io.WriteString(c, "abc")
 	require.NoError(t, c.(*net.TCPConn).CloseWrite())
 	all, err := io.ReadAll(br)
@@ -363,7 +363,7 @@ func TestTunnelHalfClose(t *testing.T) {
 		c.Close()
 	})
 	r.forget()
-	c, br = r.tunnel("good.test:443")
+	c, br = r.tunnel("good.test:22")
 	all, err = io.ReadAll(br)
 	require.NoError(t, err)
 	assert.Equal(t, "hello", string(all))
@@ -382,7 +382,7 @@ func TestTunnelResetIsNotAnEnd(t *testing.T) {
 		c.(*net.TCPConn).SetLinger(0)
 		c.Close()
 	})
-	_, br := r.tunnel("good.test:443")
+	_, br := r.tunnel("good.test:22")
 	_, err := io.ReadAll(br)
 	assert.ErrorContains(t, err, "reset", "a truncated stream must not look complete")
 	assert.Contains(t, r.await(EventClose).Error, "reset")
@@ -391,7 +391,7 @@ func TestTunnelResetIsNotAnEnd(t *testing.T) {
 func TestTunnelIdle(t *testing.T) {
 	r := newRig(t, goodPolicy(t), func(r *rig) { r.gate.Limits.IdleTimeout = 200 * time.Millisecond })
 	r.peer(func(c net.Conn) { io.Copy(c, c) })
-	c, br := r.tunnel("good.test:443")
+	c, br := r.tunnel("good.test:22")
 	for range 8 { // longer than the timeout, but never silent for as long
 		time.Sleep(50 * time.Millisecond)
 		io.WriteString(c, "x")
@@ -422,8 +422,8 @@ func TestHeadTimeout(t *testing.T) {
 func TestConnectionLimit(t *testing.T) {
 	r := newRig(t, goodPolicy(t), func(r *rig) { r.gate.Limits.Connections = 2 })
 	r.peer(func(c net.Conn) { io.Copy(c, c) })
-	first, _ := r.tunnel("good.test:443")
-	r.tunnel("good.test:443")
+	first, _ := r.tunnel("good.test:22")
+	r.tunnel("good.test:22")
 
 	c := r.connect() // no request: that the answer comes before is the point
 	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
@@ -433,7 +433,7 @@ func TestConnectionLimit(t *testing.T) {
 
 	first.Close()
 	r.await(EventClose)
-	r.tunnel("good.test:443")
+	r.tunnel("good.test:22")
 }
 
 func TestPinnedNameIsNotResolved(t *testing.T) {
@@ -569,7 +569,8 @@ func TestThousandConnectionsLeaveNothing(t *testing.T) {
 		r.dns.answers = map[string][]netip.Addr{"good.test": {publicAddr}}
 	})
 	kinds := []string{honestGet, honestConnect, connectTo("evil.test:443"), connectTo("gone.test:1"), "GET http://good", "\x05\x01\x00", "",
-		honestConnect + "GET / HTTP/1.1\r\n"}
+		honestConnect + "GET / HTTP/1.1\r\n", connectTo("good.test:22") + "GET / HTTP/1.1\r\n", honestConnect + "\x16\x03\x01",
+		honestConnect + string(helloOf(t, "good.test")), honestConnect + string(helloOf(t, "evil.test"))}
 	round := func(n int) {
 		var wg sync.WaitGroup
 		turns := make(chan struct{}, 32)

@@ -71,7 +71,7 @@ func (g *Gateway) connect(c *frontConn, w http.ResponseWriter, r *http.Request) 
 	return refusal{}, true
 }
 
-// tunnel dials and relays.
+// tunnel dials and relays what may pass; see [frontConn.relay].
 func (g *Gateway) tunnel(c *frontConn, w http.ResponseWriter, r *http.Request, host Host, port Port) {
 	peer, err := g.reach(withFront(r.Context(), c), host, port)
 	if err != nil {

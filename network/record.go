@@ -9,7 +9,8 @@ import (
 type Event string
 
 // The events of a connection. One that is allowed has an open and a close, or a close alone if nothing could be reached;
-// one that is denied has a deny alone. A request that turns out to leak a credential has a deny.
+// one that is denied has a deny alone. A request that turns out to leak a credential has a deny. A tunnel whose first bytes
+// are refused has an open and a deny, because they come after the answer.
 const (
 	EventOpen  Event = "open"
 	EventClose Event = "close"

@@ -13,22 +13,27 @@ import (
 // lingerTimeout is how long a half-closed tunnel may be silent.
 const lingerTimeout = time.Minute
 
-// relay carries bytes both ways until both sides have ended or one has failed. Early is what the client sent before it
-// had its answer. Each direction ends by itself: an end of file on one side is passed on as one. Both connections are
-// closed on return.
-func (c *frontConn) relay(ctx context.Context, peer net.Conn, early []byte) error {
+// relay carries bytes both ways until both sides have ended or one has failed, or until the client's first bytes are
+// refused, of which peer then sees none. Early is what the client sent before it had its answer. Each direction ends by
+// itself: an end of file on one side is passed on as one. Both connections are closed on return.
+func (c *frontConn) relay(ctx context.Context, peer *peerConn, early []byte) error {
 	abort := func() { reset(c.Conn); reset(peer) }
 	defer context.AfterFunc(ctx, abort)()
 	defer peer.Close()
 
+	client := &earlyConn{Conn: c.Conn, early: early}
 	back := make(chan error, 1)
-	go func() { back <- c.pump(c.Conn, peer, &c.down, abort) }()
-	c.up.Store(int64(len(early)))
-	_, err := peer.Write(early)
-	if err == nil {
-		err = c.pump(peer, c.Conn, &c.up, abort)
-	} else {
+	answer := sync.OnceFunc(func() { go func() { back <- c.pump(c.Conn, peer, &c.down, abort) }() })
+	if peer.port != httpsPort {
+		answer() // a server may be the first to speak
+	}
+	ok, err := c.peek(client, peer.host, peer.port)
+	if !ok {
 		abort()
+	}
+	answer()
+	if ok {
+		err = c.pump(peer, client, &c.up, abort)
 	}
 	return errors.Join(err, <-back)
 }

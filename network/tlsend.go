@@ -61,7 +61,9 @@ type earlyConn struct {
 func (c *earlyConn) Read(p []byte) (int, error) {
 	if len(c.early) > 0 {
 		n := copy(p, c.early)
-		c.early = c.early[n:]
+		if c.early = c.early[n:]; len(c.early) == 0 {
+			c.early = nil // its memory is not for the connection's lifetime
+		}
 		return n, nil
 	}
 	return c.Conn.Read(p)
