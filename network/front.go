@@ -28,13 +28,21 @@ func (l *frontListener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		c := l.gate.newFrontConn(raw)
-		if l.gate.slots.Add(1) <= int64(l.gate.limits.Connections) {
+		over := l.gate.slots.Add(1) - int64(l.gate.limits.Connections)
+		if c.over = over > 0; over <= overSpare {
 			return c, nil
 		}
 		c.refuseRaw(overLimit(l.gate.limits.Connections))
 		c.Close()
 	}
 }
+
+// A connection over the limit may still say within overPatience which protocol it speaks, so that it understands the
+// refusal, while there are no more than overSpare of them.
+const (
+	overSpare    = 64
+	overPatience = time.Second
+)
 
 func overLimit(n int) refusal {
 	d := Decision{Deny, fmt.Sprintf("limits.connections = %d", n), fmt.Sprintf("%d connections are open already; close some or raise limits.connections", n)}
@@ -52,6 +60,7 @@ type frontConn struct {
 	idle     *idleTimer
 	up, down atomic.Int64
 
+	over     bool // the connection is one too many, and is only read to be refused in its own protocol
 	origin   Host // not zero: the client's TLS to this host ended here, so the request is in origin form and for it
 	headRead bool
 	head     head
@@ -63,11 +72,12 @@ type frontConn struct {
 	opened  bool   // an open record was written
 	done    bool   // the last record was written
 	closing sync.Once
+	closed  chan struct{}
 	err     error
 }
 
 func (g *Gateway) newFrontConn(raw net.Conn) *frontConn {
-	c := &frontConn{Conn: raw, gate: g, accepted: time.Now(), rec: Record{Via: ViaUnknown}}
+	c := &frontConn{Conn: raw, gate: g, accepted: time.Now(), rec: Record{Via: ViaUnknown}, closed: make(chan struct{})}
 	c.idle = newIdleTimer(g.limits.IdleTimeout, func() {
 		c.cut(fmt.Sprintf("idle for %s", g.limits.IdleTimeout))
 	})
@@ -111,6 +121,7 @@ func (c *frontConn) Close() error {
 		c.idle.stop()
 		c.gate.slots.Add(-1)
 		c.recordClose()
+		close(c.closed)
 	})
 	return c.err
 }
@@ -123,12 +134,30 @@ func (c *frontConn) cut(why string) {
 	c.Conn.Close()
 }
 
-// readHead reads until the end of the head. The caller has set the deadline. After a refusal it returns io.EOF, at which
-// net/http closes the connection without an answer of its own.
+// readHead reads until the end of the head, or serves the whole connection if that is SOCKS. The caller has set the
+// deadline. After a refusal it returns io.EOF, at which net/http closes the connection without an answer of its own.
 func (c *frontConn) readHead() error {
-	raw, end, err := c.gatherHead()
+	if c.over {
+		c.Conn.SetReadDeadline(time.Now().Add(overPatience))
+	}
+	raw, _, err := c.gather(make([]byte, 0, 4<<10), c.gate.limits.HeaderBytes, firstByte)
+	switch {
+	case len(raw) > 0 && raw[0] == socksVersion && c.origin.IsZero():
+		c.gate.socks(c, raw)
+		return io.EOF
+	case c.over:
+		c.refuseRaw(overLimit(c.gate.limits.Connections))
+		return io.EOF
+	case err != nil:
+		return io.EOF // a client that said nothing at all is no event
+	}
+	return c.readHTTP(raw)
+}
+
+func (c *frontConn) readHTTP(raw []byte) error {
+	raw, end, err := c.gather(raw, c.gate.limits.HeaderBytes, c.checkHead)
 	if err != nil {
-		return err
+		return c.cutShort(err, "request's head")
 	}
 	c.pending = raw
 	if c.head, err = parseHead(raw[:end], c.origin); err != nil {
@@ -139,26 +168,31 @@ func (c *frontConn) readHead() error {
 	return nil
 }
 
-// gatherHead reads up to the end of the head and perhaps beyond.
-func (c *frontConn) gatherHead() (raw []byte, end int, err error) {
-	raw = make([]byte, 0, 4<<10)
-	for {
-		raw = slices.Grow(raw, 1)
-		space := raw[len(raw):min(cap(raw), c.gate.limits.HeaderBytes)]
-		n, err := c.Conn.Read(space)
-		seen := len(raw)
-		raw = raw[:seen+n]
-		c.up.Add(int64(n))
-		if n > 0 {
-			if end, err := c.checkHead(raw, seen); end > 0 || err != nil {
+// firstByte is the check that is content with one.
+func firstByte([]byte, int) (int, error) { return 1, nil }
+
+// gather reads on after raw until check finds the end of something in it, perhaps beyond, and until limit at most. Check
+// gets what there is and how much of that it has seen before; it says 0 as long as the end is missing.
+func (c *frontConn) gather(raw []byte, limit int, check func(raw []byte, seen int) (int, error)) ([]byte, int, error) {
+	for seen := 0; ; {
+		if len(raw) > seen {
+			if end, err := check(raw, seen); end > 0 || err != nil {
 				return raw, end, err
 			}
 		}
-		if err != nil {
-			return nil, 0, c.endOfHead(err, len(raw))
+		seen = len(raw)
+		raw = slices.Grow(raw, 1)
+		n, err := c.Conn.Read(raw[seen:min(cap(raw), limit)])
+		raw = raw[:seen+n]
+		c.up.Add(int64(n))
+		if n == 0 && err != nil {
+			return raw, 0, unfinished{err}
 		}
 	}
 }
+
+// unfinished is the error of a connection that ended, or was too slow, before what it had to say was complete.
+type unfinished struct{ error }
 
 // checkHead looks at a head that may be incomplete; end is 0 as long as nothing can be said.
 func (c *frontConn) checkHead(raw []byte, seen int) (end int, err error) {
@@ -178,16 +212,25 @@ func (c *frontConn) checkHead(raw []byte, seen int) (end int, err error) {
 	return end, nil
 }
 
-// endOfHead records a head that ended too early; a client that said nothing at all is no event.
-func (c *frontConn) endOfHead(err error, read int) error {
-	if read > 0 {
-		reason := "the connection ended within a request's head"
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			reason = fmt.Sprintf("the request's head was not complete after %s", c.gate.limits.HeaderTimeout)
+// cutShort records that what the client began to say has no end, unless err is something else and was recorded.
+func (c *frontConn) cutShort(err error, what string) error {
+	if end := (unfinished{}); errors.As(err, &end) {
+		reason := "the connection ended within a " + what
+		if errors.Is(end.error, os.ErrDeadlineExceeded) {
+			reason = fmt.Sprintf("the %s was not complete after %s", what, c.gate.limits.HeaderTimeout)
 		}
 		c.deny(refusal{Decision: Decision{Deny, NoRule, reason}})
 	}
 	return io.EOF
+}
+
+// note records a refusal, or that an allowed request failed.
+func (c *frontConn) note(f refusal) {
+	if f.kind == "upstream_failed" {
+		c.ended(f.status, f.Reason)
+		return
+	}
+	c.deny(f)
 }
 
 // refuseRaw records a refusal and answers it, where net/http has not seen the request.
