@@ -13,9 +13,10 @@ import (
 	"time"
 )
 
-// Gateway is the one way out of a sandbox: an HTTP proxy (absolute form and CONNECT) and a SOCKS5 proxy on one port, which decides by its Policy, resolves
-// only names that the policy allows, checks each address that comes back, and dials the address that it checked. The
-// zero value serves and denies everything. Fields must not change once Serve has been called; a Gateway must not be copied.
+// Gateway is the one way out of a sandbox: a proxy for HTTP (absolute form and CONNECT) and SOCKS5 on one port. It decides
+// by its Policy, resolves only names that the policy allows, checks each address that comes back, and dials the address
+// that it checked. The zero value serves and denies everything. Fields must not change once Serve has been called; a
+// Gateway must not be copied.
 type Gateway struct {
 	Policy Policy
 
