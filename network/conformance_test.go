@@ -124,7 +124,6 @@ var tricks = []trick{
 	{25, "websocket upgrade", get("http://good.test/", "good.test", "Connection: Upgrade", "Upgrade: websocket"), 501, "no Upgrade", honestGet, false},
 	{27, "IP address instead of a name", connectTo("93.184.216.34:443"), 403, "no entry of allowed_domains", connectTo("10.0.0.5:443"), false},
 	{27, "IPv6 address instead of a name", connectTo("[2606:2800:220:1::1]:443"), 403, "no entry of allowed_domains", honestConnect, false},
-	{28, "SOCKS5", "\x05\x01\x00", 0, "SOCKS5 is not built yet", honestConnect, false},
 	{28, "SOCKS4", "\x04\x01\x00\x50\x7f\x00\x00\x01\x00", 0, "SOCKS4", honestConnect, false},
 	{28, "TLS to the proxy", "\x16\x03\x01\x00\x05", 0, "speaks no TLS", honestConnect, false},
 	{28, "a byte of no protocol", "\x00\x01", 0, "of no HTTP request", honestConnect, false},
@@ -150,6 +149,77 @@ var tricks = []trick{
 	{0, "https in absolute form", get("https://good.test/", "good.test"), 400, "needs CONNECT", honestGet, false},
 	{0, "another scheme", get("ftp://good.test/", "good.test"), 400, "not an http:// URL", honestGet, false},
 	{0, "TRACE shows headers back", "TRACE http://good.test/ HTTP/1.1\r\nHost: good.test\r\n\r\n", 405, "TRACE is refused", honestGet, false},
+}
+
+// socksTrick is a way around a filter in SOCKS5: a request, which follows the greeting, and the same thing done honestly.
+type socksTrick struct {
+	row    int
+	name   string
+	send   string
+	reply  socksReply
+	reason string
+	twin   string
+	asks   bool
+}
+
+var honestSOCKS = socksName("good.test", 22)
+
+var socksTricks = []socksTrick{
+	{1, "capitals of a denied name", socksName("BAD.wild.TEST", 443), 2, "denied_domains names bad.wild.test:443", socksName("GoOd.TeSt", 443), false},
+	{2, "trailing dot of a denied name", socksName("bad.wild.test.", 443), 2, "denied_domains names bad.wild.test:443", socksName("good.test.", 443), false},
+	{2, "two trailing dots", socksName("good.test..", 443), 2, "empty label", honestSOCKS, false},
+	{3, "brackets around a name", socksName("[good.test]", 443), 2, "brackets", honestSOCKS, false},
+	{3, "brackets around an address", socksName("[2606:2800:220:1::1]", 443), 2, "brackets", honestSOCKS, false},
+	{4, "user part", socksName("good.test@evil.test", 443), 2, "user part", honestSOCKS, false},
+	{5, "suffix without dot", socksName("notgood.test", 443), 2, "no entry of allowed_domains", honestSOCKS, false},
+	{6, "NUL in the name", socksName("evil.test\x00.wild.test", 443), 2, `character "\x00"`, socksName("evil.test.wild.test", 443), false},
+	{6, "NUL at the end", socksName("good.test\x00", 443), 2, `character "\x00"`, honestSOCKS, false},
+	{6, "line end in the name", socksName("good.test\r\n", 443), 2, `character "\r"`, honestSOCKS, false},
+	{6, "control byte in the name", socksName("evil.test\x1b.wild.test", 443), 2, `character "\x1b"`, socksName("a.wild.test", 443), false},
+	{6, "space in the name", socksName("evil.test .wild.test", 443), 2, `character " "`, socksName("a.wild.test", 443), false},
+	{6, "slash in the name", socksName("evil.test/.wild.test", 443), 2, `character "/"`, socksName("a.wild.test", 443), false},
+	{6, "port in the name", socksName("good.test:443", 443), 2, `character ":"`, honestSOCKS, false},
+	{6, "empty name", socksName("", 443), 2, "is empty", honestSOCKS, false},
+	{6, "label of 64 bytes", socksName(strings.Repeat("a", 64)+".wild.test", 443), 2, "longer than 63", socksName(strings.Repeat("a", 63)+".wild.test", 443), false},
+	{6, "name of 254 bytes", socksName(strings.Repeat("abcd.", 49)+"wild.test", 443), 2, "longer than 253", socksName(strings.Repeat("abcd.", 48)+"wild.test", 443), false},
+	{7, "zone id", socksName("::ffff:1.2.3.4%x.wild.test", 443), 2, "which no host name has", socksName("a.wild.test", 443), false},
+	{7, "zone id of a link-local address", socksName("fe80::1%lo.wild.test", 443), 2, "which no host name has", socksName("a.wild.test", 443), false},
+	{7, "escape", socksName("evil.test%00.wild.test", 443), 2, "zone id or an escape", socksName("a.wild.test", 443), false},
+	{8, "short IPv4", socksName("127.1", 80), 2, "ends in a number", honestSOCKS, false},
+	{8, "decimal IPv4", socksName("2130706433", 80), 2, "ends in a number", honestSOCKS, false},
+	{8, "octal IPv4", socksName("0177.0.0.1", 80), 2, "ends in a number", honestSOCKS, false},
+	{8, "hexadecimal IPv4", socksName("0x7f000001", 80), 2, "ends in a number", honestSOCKS, false},
+	{8, "dotted hexadecimal", socksName("0x7f.0.0.0x1", 80), 2, "ends in a number", honestSOCKS, false},
+	{8, "below a wildcard", socksName("a.wild.test.1", 80), 2, "ends in a number", socksName("1.wild.test", 80), false},
+	{9, "IPv4-mapped address", socksAddr("::ffff:127.0.0.1", 80), 2, "loopback", honestSOCKS, false},
+	{9, "NAT64 answer", socksName("nat64.test", 443), 2, "carries 127.0.0.1", honestSOCKS, true},
+	{10, "rebinding", socksName("rebind.test", 443), 2, "loopback", honestSOCKS, true},
+	{12, "metadata address", socksAddr("169.254.169.254", 80), 2, "no entry of allowed_domains", honestSOCKS, false},
+	{13, "loopback that is listed", socksAddr("127.0.0.1", 8080), 2, "loopback", socksAddr("10.0.0.5", 8080), false},
+	{27, "IPv4 address instead of a name", socksAddr("93.184.216.34", 443), 2, "no entry of allowed_domains", socksAddr("10.0.0.5", 443), false},
+	{27, "IPv6 address instead of a name", socksAddr("2606:2800:220:1::1", 443), 2, "no entry of allowed_domains", socksAddr("::ffff:10.0.0.5", 443), false},
+	{27, "IPv4 address as a name", socksName("93.184.216.34", 443), 2, "no entry of allowed_domains", socksName("10.0.0.5", 443), false},
+	{27, "IPv6 address as a name", socksName("2606:2800:220:1::1", 443), 2, "no entry of allowed_domains", socksName("10.0.0.5", 443), false},
+	{28, "UDP ASSOCIATE", "\x05\x03" + honestSOCKS[2:], 7, "no UDP leaves the sandbox", honestSOCKS, false},
+	{28, "UDP ASSOCIATE for any address", "\x05\x03\x00\x01\x00\x00\x00\x00\x00\x00", 7, "no UDP leaves the sandbox", honestSOCKS, false},
+	{28, "BIND", "\x05\x02" + honestSOCKS[2:], 7, "nothing connects into the sandbox", honestSOCKS, false},
+	{28, "an extension's command", "\x05\xf0" + honestSOCKS[2:], 7, "command 240 is unknown", honestSOCKS, false},
+	{28, "an extension's address type", "\x05\x01\x00\x02" + honestSOCKS[4:], 8, "address type 2", honestSOCKS, false},
+	{28, "SOCKS4 after the greeting", "\x04" + honestSOCKS[1:], 1, "not of version 5", honestSOCKS, false},
+	{28, "reserved byte", "\x05\x01\x01" + honestSOCKS[3:], 1, "reserved byte", honestSOCKS, false},
+	{29, "data in the labels of a denied name", socksName("c2VjcmV0.evil.test", 443), 2, "no entry of allowed_domains", socksName("c2VjcmV0.wild.test", 443), false},
+	{37, "port 0", socksName("good.test", 0), 2, "port 0", honestSOCKS, false},
+	{37, "port 0 of an address", socksAddr("10.0.0.5", 0), 2, "port 0", socksAddr("10.0.0.5", 65535), false},
+	{38, "name that is not ASCII", socksName("пример.test", 443), 2, "not ASCII", socksName("xn--e1afmkfd.test", 443), false},
+	{38, "fullwidth dots", socksName("127。0。0。1", 80), 2, "not ASCII", honestSOCKS, false},
+}
+
+// socksRows are the rows that must hold in SOCKS as well, and the tests of those that are no trick.
+var socksRows = map[int]string{
+	6: "", 7: "", 8: "", 27: "", 28: "",
+	30: "TestSOCKSHandshakeTimeout, TestSOCKSByteByByte",
+	31: "TestSOCKSHalfClose",
+	40: "TestSOCKSEarlyBytes",
 }
 
 // rowsElsewhere are the rows that have a test of their own, or that this form of the gateway does not reach.
@@ -208,6 +278,13 @@ func TestConformanceRowsAreComplete(t *testing.T) {
 	for row := 1; row <= 41; row++ {
 		assert.True(t, covered[row] != (rowsElsewhere[row] != ""), "row %d: in one of the two lists", row)
 	}
+	socks := map[int]bool{}
+	for _, k := range socksTricks {
+		socks[k.row] = true
+	}
+	for row, test := range socksRows {
+		assert.True(t, socks[row] != (test != ""), "row %d in SOCKS: a trick or a test", row)
+	}
 }
 
 // The same rows, where they are about spelling, without a gateway.
@@ -223,6 +300,53 @@ func TestConformanceOfParsing(t *testing.T) {
 			}
 			_, err := parseHead([]byte(headOf(t, k.twin)), Host{})
 			assert.NoError(t, err)
+		})
+	}
+}
+
+func TestConformanceOfSOCKSOnTheWire(t *testing.T) {
+	r := newRig(t, conformancePolicy(t), func(r *rig) { r.dns.answers = conformanceDNS() })
+	for _, k := range socksTricks {
+		t.Run(k.name, func(t *testing.T) {
+			r.forget()
+			assert.Equal(t, k.reply, r.sendSOCKS(k.send))
+			rec := r.await(EventDeny)
+			assert.Contains(t, rec.Reason, k.reason)
+			assert.Equal(t, ViaSOCKS, rec.Via)
+			assert.Zero(t, rec.Status)
+			_, dialled, asked := r.seen()
+			assert.Empty(t, dialled, "dialled")
+			if !k.asks {
+				assert.Empty(t, asked, "resolved")
+			}
+
+			r.forget()
+			assert.Equal(t, socksSucceeded, r.sendSOCKS(k.twin))
+			rec = r.await(EventOpen)
+			assert.Equal(t, Allow, rec.Verdict, "the honest twin must get out")
+			assert.Equal(t, ViaSOCKS, rec.Via)
+		})
+	}
+}
+
+// What is wrong with the request itself is seen without a gateway, and what the policy has to decide is not.
+func TestConformanceOfSOCKSParsing(t *testing.T) {
+	for _, k := range socksTricks {
+		t.Run(k.name, func(t *testing.T) {
+			r, err := readSOCKS(k.send)
+			if err == nil {
+				assert.Equal(t, socksNotAllowed, k.reply)
+				d := conformancePolicy(t).Decide(r.host, r.port)
+				assert.True(t, d.Verdict == Deny || k.asks || r.host.Addr() == loopback4, "%+v", d)
+			} else {
+				bad, ok := err.(socksError)
+				require.True(t, ok)
+				assert.Equal(t, k.reply, bad.reply)
+				assert.ErrorContains(t, err, k.reason)
+			}
+			r, err = readSOCKS(k.twin)
+			require.NoError(t, err)
+			assert.Equal(t, Allow, conformancePolicy(t).Decide(r.host, r.port).Verdict)
 		})
 	}
 }

@@ -1,14 +1,10 @@
 package network
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/netip"
-	"os"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,13 +24,21 @@ func (l *frontListener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		c := l.gate.newFrontConn(raw)
-		if l.gate.slots.Add(1) <= int64(l.gate.limits.Connections) {
+		over := l.gate.slots.Add(1) - int64(l.gate.limits.Connections)
+		if c.over = over > 0; over <= overSpare {
 			return c, nil
 		}
 		c.refuseRaw(overLimit(l.gate.limits.Connections))
 		c.Close()
 	}
 }
+
+// A connection over the limit may still say within overPatience which protocol it speaks, so that it understands the
+// refusal, while there are no more than overSpare of them.
+const (
+	overSpare    = 64
+	overPatience = time.Second
+)
 
 func overLimit(n int) refusal {
 	d := Decision{Deny, fmt.Sprintf("limits.connections = %d", n), fmt.Sprintf("%d connections are open already; close some or raise limits.connections", n)}
@@ -52,6 +56,7 @@ type frontConn struct {
 	idle     *idleTimer
 	up, down atomic.Int64
 
+	over     bool // the connection is one too many, and is only read to be refused in its own protocol
 	origin   Host // not zero: the client's TLS to this host ended here, so the request is in origin form and for it
 	headRead bool
 	head     head
@@ -63,11 +68,12 @@ type frontConn struct {
 	opened  bool   // an open record was written
 	done    bool   // the last record was written
 	closing sync.Once
+	closed  chan struct{}
 	err     error
 }
 
 func (g *Gateway) newFrontConn(raw net.Conn) *frontConn {
-	c := &frontConn{Conn: raw, gate: g, accepted: time.Now(), rec: Record{Via: ViaUnknown}}
+	c := &frontConn{Conn: raw, gate: g, accepted: time.Now(), rec: Record{Via: ViaUnknown}, closed: make(chan struct{})}
 	c.idle = newIdleTimer(g.limits.IdleTimeout, func() {
 		c.cut(fmt.Sprintf("idle for %s", g.limits.IdleTimeout))
 	})
@@ -111,6 +117,7 @@ func (c *frontConn) Close() error {
 		c.idle.stop()
 		c.gate.slots.Add(-1)
 		c.recordClose()
+		close(c.closed)
 	})
 	return c.err
 }
@@ -123,71 +130,13 @@ func (c *frontConn) cut(why string) {
 	c.Conn.Close()
 }
 
-// readHead reads until the end of the head. The caller has set the deadline. After a refusal it returns io.EOF, at which
-// net/http closes the connection without an answer of its own.
-func (c *frontConn) readHead() error {
-	raw, end, err := c.gatherHead()
-	if err != nil {
-		return err
+// note records a refusal, or that an allowed request failed.
+func (c *frontConn) note(f refusal) {
+	if f.kind == "upstream_failed" {
+		c.ended(f.status, f.Reason)
+		return
 	}
-	c.pending = raw
-	if c.head, err = parseHead(raw[:end], c.origin); err != nil {
-		c.identify(viaOf(c.head.method), "", c.head.host, c.head.port)
-		c.refuseRaw(badRequest(err))
-		return io.EOF
-	}
-	return nil
-}
-
-// gatherHead reads up to the end of the head and perhaps beyond.
-func (c *frontConn) gatherHead() (raw []byte, end int, err error) {
-	raw = make([]byte, 0, 4<<10)
-	for {
-		raw = slices.Grow(raw, 1)
-		space := raw[len(raw):min(cap(raw), c.gate.limits.HeaderBytes)]
-		n, err := c.Conn.Read(space)
-		seen := len(raw)
-		raw = raw[:seen+n]
-		c.up.Add(int64(n))
-		if n > 0 {
-			if end, err := c.checkHead(raw, seen); end > 0 || err != nil {
-				return raw, end, err
-			}
-		}
-		if err != nil {
-			return nil, 0, c.endOfHead(err, len(raw))
-		}
-	}
-}
-
-// checkHead looks at a head that may be incomplete; end is 0 as long as nothing can be said.
-func (c *frontConn) checkHead(raw []byte, seen int) (end int, err error) {
-	if what := notHTTP(raw); what != "" {
-		c.deny(refusal{Decision: Decision{Deny, NoRule, what}})
-		return 0, io.EOF
-	}
-	end, err = headEnd(raw, seen)
-	switch {
-	case err != nil:
-		c.refuseRaw(badRequest(err))
-		return 0, io.EOF
-	case end == 0 && len(raw) >= c.gate.limits.HeaderBytes:
-		c.refuseRaw(tooLong(c.gate.limits.HeaderBytes))
-		return 0, io.EOF
-	}
-	return end, nil
-}
-
-// endOfHead records a head that ended too early; a client that said nothing at all is no event.
-func (c *frontConn) endOfHead(err error, read int) error {
-	if read > 0 {
-		reason := "the connection ended within a request's head"
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			reason = fmt.Sprintf("the request's head was not complete after %s", c.gate.limits.HeaderTimeout)
-		}
-		c.deny(refusal{Decision: Decision{Deny, NoRule, reason}})
-	}
-	return io.EOF
+	c.deny(f)
 }
 
 // refuseRaw records a refusal and answers it, where net/http has not seen the request.

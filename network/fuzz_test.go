@@ -202,36 +202,11 @@ func FuzzHTTPFront(f *testing.F) {
 		f.Add([]byte(k.send))
 		f.Add([]byte(k.twin))
 	}
-	l := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
-	var mu sync.Mutex
-	var escaped []string
-	out := func(what string) {
-		mu.Lock()
-		defer mu.Unlock()
-		escaped = append(escaped, what)
-	}
-	gate := &Gateway{
-		Resolver: resolverFunc(func(name string) { out("resolved " + name) }),
-		Dial: func(_ context.Context, to netip.AddrPort) (net.Conn, error) {
-			out("dialled " + to.String())
-			return nil, io.EOF
-		},
-		Model:  &ModelRoute{Host: Host{name: "api.model.test"}, Placeholder: placeholder, Handler: nil, Key: NewSecret(realKey), Upstream: mustURL("https://api.model.test")},
-		Limits: Limits{HeaderTimeout: 10 * time.Millisecond},
-	}
-	go gate.Serve(l)
-	f.Cleanup(func() { gate.Close() })
+	closed := newClosedGate(f)
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		client, server := net.Pipe()
-		defer client.Close()
-		client.SetDeadline(time.Now().Add(5 * time.Second))
-		l.conns <- server
-		go client.Write(raw)
-		answer, _ := io.ReadAll(client)
-		mu.Lock()
-		defer mu.Unlock()
-		if len(escaped) > 0 {
-			t.Fatalf("%q: %v", raw, escaped)
+		answer := closed.throw(t, raw)
+		if bytes.HasPrefix(raw, []byte{socksVersion}) {
+			return // FuzzSOCKS
 		}
 		if len(answer) > 0 && !bytes.Contains(answer, []byte("X-Sandboxrun-Decision: deny")) {
 			t.Fatalf("%q: answered %q", raw, answer)
@@ -240,6 +215,75 @@ func FuzzHTTPFront(f *testing.F) {
 			t.Fatalf("%q: answered %q", raw, answer)
 		}
 	})
+}
+
+// FuzzSOCKS does the same with what comes after a SOCKS greeting's first byte; the only answers are refusals.
+func FuzzSOCKS(f *testing.F) {
+	for _, k := range socksTricks {
+		f.Add([]byte("\x01\x00" + k.send))
+		f.Add([]byte("\x02\x02\x00" + k.twin + "early"))
+	}
+	for _, s := range []string{"", "\x00", "\x01\x02", "\x01\x00", "\xff" + strings.Repeat("\x00", 255) + honestSOCKS, "\x01\x00" + honestSOCKS[:7]} {
+		f.Add([]byte(s))
+	}
+	closed := newClosedGate(f)
+	f.Fuzz(func(t *testing.T, rest []byte) {
+		raw := append([]byte{socksVersion}, rest...)
+		answer := closed.throw(t, raw)
+		switch method, reply := answer[:min(2, len(answer))], answer[min(2, len(answer)):]; {
+		case len(answer) == 0 || string(answer) == "\x05\x00" || string(answer) == "\x05\xff":
+		case string(method) != "\x05\x00" || len(reply) != 10:
+			t.Fatalf("%q: answered %q", raw, answer)
+		case reply[0] != socksVersion || socksReply(reply[1]) == socksSucceeded:
+			t.Fatalf("%q: replied %q", raw, reply)
+		}
+	})
+}
+
+// closedGate is a gateway whose policy denies everything, and a list of what it let out all the same.
+type closedGate struct {
+	conns   chan net.Conn
+	mu      sync.Mutex
+	escaped []string
+}
+
+func newClosedGate(f *testing.F) *closedGate {
+	l := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
+	c := &closedGate{conns: l.conns}
+	gate := &Gateway{
+		Resolver: resolverFunc(func(name string) { c.out("resolved " + name) }),
+		Dial: func(_ context.Context, to netip.AddrPort) (net.Conn, error) {
+			c.out("dialled " + to.String())
+			return nil, io.EOF
+		},
+		Model:  &ModelRoute{Host: Host{name: "api.model.test"}, Placeholder: placeholder, Handler: nil, Key: NewSecret(realKey), Upstream: mustURL("https://api.model.test")},
+		Limits: Limits{HeaderTimeout: 10 * time.Millisecond},
+	}
+	go gate.Serve(l)
+	f.Cleanup(func() { gate.Close() })
+	return c
+}
+
+func (c *closedGate) out(what string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.escaped = append(c.escaped, what)
+}
+
+// throw sends raw and returns the answer.
+func (c *closedGate) throw(t *testing.T, raw []byte) []byte {
+	client, server := net.Pipe()
+	defer client.Close()
+	client.SetDeadline(time.Now().Add(5 * time.Second))
+	c.conns <- server
+	go client.Write(raw)
+	answer, _ := io.ReadAll(client)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.escaped) > 0 {
+		t.Fatalf("%q: %v", raw, c.escaped)
+	}
+	return answer
 }
 
 type resolverFunc func(name string)

@@ -13,10 +13,11 @@ import (
 	"time"
 )
 
-// Gateway is the one way out of a sandbox: an HTTP proxy (absolute form and CONNECT) that decides by its Policy, resolves
-// only names that the policy allows, checks each address that comes back, and dials the address that it checked. TLS in a
-// tunnel must ask, in the clear, for the server that the tunnel was opened for; what it carries then is not seen. The zero
-// value serves and denies everything. Fields must not change once Serve has been called; a Gateway must not be copied.
+// Gateway is the one way out of a sandbox: a proxy for HTTP (absolute form and CONNECT) and SOCKS5 on one port. It decides
+// by its Policy, resolves only names that the policy allows, checks each address that comes back, and dials the address
+// that it checked. TLS in a tunnel must ask, in the clear, for the server that the tunnel was opened for; what it carries
+// then is not seen. The zero value serves and denies everything. Fields must not change once Serve has been called; a
+// Gateway must not be copied.
 type Gateway struct {
 	Policy Policy
 
@@ -56,8 +57,8 @@ type Resolver interface {
 // Limits bound what a client can hold of the gateway. Zero means the default.
 type Limits struct {
 	Connections   int           // clients at once; 512
-	HeaderBytes   int           // a request's head, with what the client sends before its answer; 64 KiB
-	HeaderTimeout time.Duration // until the head is complete, and until a tunnel's ClientHello is; 10 s
+	HeaderBytes   int           // a request's head, with what the client sends before its answer; 64 KiB; SOCKS has 4 KiB
+	HeaderTimeout time.Duration // until the head or the SOCKS handshake is complete, and until a tunnel's ClientHello is; 10 s
 	DialTimeout   time.Duration // resolving and connecting; 30 s
 	IdleTimeout   time.Duration // without a byte in either direction; 10 min
 }

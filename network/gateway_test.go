@@ -425,7 +425,7 @@ func TestConnectionLimit(t *testing.T) {
 	first, _ := r.tunnel("good.test:22")
 	r.tunnel("good.test:22")
 
-	c := r.connect() // no request: that the answer comes before is the point
+	c := r.connect() // no request: who says nothing is not waited for
 	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
 	require.NoError(t, err)
 	assert.Equal(t, 503, resp.StatusCode)
@@ -491,11 +491,14 @@ func TestCloseEndsEverything(t *testing.T) {
 	io.WriteString(plain, honestGet) // the peer never answers
 	half := r.connect()
 	io.WriteString(half, "GET http://go")
-	require.Eventually(t, func() bool { _, dialled, _ := r.seen(); return len(dialled) == 2 }, 5*time.Second, time.Millisecond)
+	socks, _ := r.socks(honestSOCKS)
+	halfSOCKS := r.connect()
+	io.WriteString(halfSOCKS, socksGreeting)
+	require.Eventually(t, func() bool { _, dialled, _ := r.seen(); return len(dialled) == 3 }, 5*time.Second, time.Millisecond)
 
 	require.NoError(t, r.gate.Close())
 	require.NoError(t, <-second)
-	for _, c := range []net.Conn{tunnel, plain, half} {
+	for _, c := range []net.Conn{tunnel, plain, half, socks, halfSOCKS} {
 		_, err := io.ReadAll(c) // ends; a 502 may come first
 		_ = err
 	}
@@ -508,7 +511,7 @@ func TestCloseEndsEverything(t *testing.T) {
 			closed++
 		}
 	}
-	assert.Equal(t, 2, closed, "%+v", records)
+	assert.Equal(t, 3, closed, "%+v", records)
 	r.up.Close()
 	eventuallyGoroutines(t, before+2) // the fake peer's listener, and what the rig waits with
 }
@@ -570,7 +573,9 @@ func TestThousandConnectionsLeaveNothing(t *testing.T) {
 	})
 	kinds := []string{honestGet, honestConnect, connectTo("evil.test:443"), connectTo("gone.test:1"), "GET http://good", "\x05\x01\x00", "",
 		honestConnect + "GET / HTTP/1.1\r\n", connectTo("good.test:22") + "GET / HTTP/1.1\r\n", honestConnect + "\x16\x03\x01",
-		honestConnect + string(helloOf(t, "good.test")), honestConnect + string(helloOf(t, "evil.test"))}
+		honestConnect + string(helloOf(t, "good.test")), honestConnect + string(helloOf(t, "evil.test")),
+		socksGreeting + honestSOCKS, socksGreeting + honestSOCKS + "GET / HTTP/1.1\r\n", socksGreeting + socksName("evil.test", 1), socksGreeting + socksName("gone.test", 1),
+		honestConnect + "GET / HTTP/1.1\r\n"}
 	round := func(n int) {
 		var wg sync.WaitGroup
 		turns := make(chan struct{}, 32)

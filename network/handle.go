@@ -1,11 +1,9 @@
 package network
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 )
@@ -37,7 +35,7 @@ func (g *Gateway) route(c *frontConn, w http.ResponseWriter, r *http.Request) (r
 }
 
 func (g *Gateway) refuse(c *frontConn, w http.ResponseWriter, f refusal) {
-	c.deny(f)
+	c.note(f)
 	f.write(w)
 }
 
@@ -54,54 +52,7 @@ func (g *Gateway) connect(c *frontConn, w http.ResponseWriter, r *http.Request) 
 	if f, ok := g.findLeak(r, host, port); ok {
 		return f, false
 	}
-	d := g.Policy.Decide(host, port)
-	own := g.Model.covers(host)
-	if d.Verdict == Allow && own && (g.Model.CA == nil || port != 443) {
-		d = g.Model.noTunnel()
-	}
-	if d.Verdict != Allow {
-		return denied(d, host.Authority(port)), false
-	}
-	c.allow(d)
-	if own {
-		g.endTLS(c, w, r)
-	} else {
-		g.tunnel(c, w, r, host, port)
-	}
-	return refusal{}, true
-}
-
-// tunnel dials and relays what may pass; see [frontConn.relay].
-func (g *Gateway) tunnel(c *frontConn, w http.ResponseWriter, r *http.Request, host Host, port Port) {
-	peer, err := g.reach(withFront(r.Context(), c), host, port)
-	if err != nil {
-		g.fail(c, w, err)
-		return
-	}
-	_, buffered, err := http.NewResponseController(w).Hijack()
-	if err != nil {
-		peer.Close()
-		panic("BUG: " + err.Error()) // net/http's HTTP/1 connections can always be hijacked
-	}
-	defer c.Close()
-	c.ended(http.StatusOK, "")
-	c.open(peer.addr)
-	c.up.Store(0)
-	if _, err := io.WriteString(c.Conn, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
-		peer.Close()
-		c.ended(0, "client: "+err.Error())
-		return
-	}
-	c.down.Store(0)
-	if err := c.relay(g.ctx, peer, c.earlyBytes(buffered.Reader)); err != nil {
-		c.ended(http.StatusOK, err.Error())
-	}
-}
-
-// earlyBytes returns what the client sent after its request and before the answer.
-func (c *frontConn) earlyBytes(r *bufio.Reader) []byte {
-	early, _ := r.Peek(r.Buffered()) // what is buffered can be peeked
-	return append(early[:len(early):len(early)], c.pending...)
+	return g.tunnel(r.Context(), c, httpClient{c, w}, host, port)
 }
 
 // forward proxies plain HTTP and the model route.
@@ -152,20 +103,17 @@ func agree(r *http.Request, host Host, port Port) error {
 	return nil
 }
 
-// fail answers an allowed request that could not be carried out, or whose addresses were refused.
-func (g *Gateway) fail(c *frontConn, w http.ResponseWriter, err error) {
+// failure is the answer to an allowed request that could not be carried out, or whose addresses were refused.
+func (g *Gateway) failure(c *frontConn, err error) refusal {
 	var f refusal
 	if errors.As(err, &f) {
-		g.refuse(c, w, f)
-		return
+		return f
 	}
 	text := g.redact(err.Error())
 	if errors.Is(err, context.Canceled) {
 		text = "the client went away"
 	}
-	c.ended(http.StatusBadGateway, text)
-	f = refusal{Decision: Decision{Reason: text}, status: http.StatusBadGateway, kind: "upstream_failed", target: c.target()}
-	f.write(w)
+	return refusal{Decision: Decision{Reason: text}, status: http.StatusBadGateway, kind: "upstream_failed", target: c.target(), socks: socksReplyTo(err)}
 }
 
 // answer is the response of a proxied request. It keeps the status for the record, and the model's key out of the headers.

@@ -223,10 +223,8 @@ func (f *framing) check(version string) error {
 // notHTTP names the protocol of a connection whose first byte no HTTP request has, or is empty.
 func notHTTP(raw []byte) string {
 	switch c := raw[0]; {
-	case c == 0x05:
-		return "SOCKS5 is not built yet: use an http:// proxy URL"
 	case c == 0x04:
-		return "SOCKS4 is not spoken here: use an http:// proxy URL"
+		return "SOCKS4 is not spoken here: use a socks5h:// or http:// proxy URL"
 	case c == 0x16:
 		return "the proxy itself speaks no TLS: use an http:// proxy URL"
 	case c < 'A' || c > 'Z':

@@ -238,8 +238,13 @@ func (g *Gateway) findLeak(r *http.Request, host Host, port Port) (refusal, bool
 	if !ok {
 		return refusal{}, false
 	}
+	return g.leak(where, host, port), true
+}
+
+// leak refuses what carries the model's credential to another host.
+func (g *Gateway) leak(where string, host Host, port Port) refusal {
 	reason := fmt.Sprintf("the %s carries the model's credential, which is for %s only", where, g.Model.Host)
-	return denied(Decision{Deny, "built-in: model credential", reason}, host.Authority(port)), true
+	return denied(Decision{Deny, "built-in: model credential", reason}, host.Authority(port))
 }
 
 // leakIn returns the part of a request that holds the placeholder or the key.

@@ -50,7 +50,8 @@ func (g *Gateway) newProxy(transport http.RoundTripper, rewrite func(*httputil.P
 		BufferPool:    proxyBuffers{},
 		ErrorLog:      slog.NewLogLogger(g.log.Handler(), slog.LevelDebug),
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
-			g.fail(frontOf(r.Context()), w, err)
+			c := frontOf(r.Context())
+			g.refuse(c, w, g.failure(c, err))
 		},
 	}
 }

@@ -23,6 +23,7 @@ type Via string
 // The ways in.
 const (
 	ViaConnect Via = "connect" // HTTP CONNECT
+	ViaSOCKS   Via = "socks"   // SOCKS5
 	ViaHTTP    Via = "http"    // plain HTTP in absolute form
 	ViaModel   Via = "model"   // the model route
 	ViaUnknown Via = "unknown" // nothing that the gateway speaks, or not even a request
@@ -42,7 +43,7 @@ type Record struct {
 	Reason   string        `json:"reason,omitempty"`
 	Addr     netip.Addr    `json:"addr,omitzero"`        // what was connected to; in a denial, what was refused
 	Dropped  []netip.Addr  `json:"dropped,omitempty"`    // answers for an allowed name that were refused
-	Status   int           `json:"status,omitempty"`     // the HTTP status that the sandbox saw
+	Status   int           `json:"status,omitempty"`     // the HTTP status that the sandbox saw; SOCKS has none
 	Up       int64         `json:"up"`                   // bytes from the sandbox: in a tunnel the payload, else the request with its head
 	Down     int64         `json:"down"`                 // bytes to the sandbox, likewise
 	Duration time.Duration `json:"duration_ns,omitzero"` // since the connection was accepted

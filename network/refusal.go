@@ -16,6 +16,7 @@ type refusal struct {
 	kind   string     // the error's type in the body
 	target string     // "host:port", if there is one
 	addr   netip.Addr // the address that was refused, if that was the reason
+	socks  socksReply // what a SOCKS client is told
 }
 
 // Error makes a refusal an error, so that a dialler can return one through net/http.
@@ -23,7 +24,7 @@ func (f refusal) Error() string { return f.message() }
 
 // denied is the refusal of a decision.
 func denied(d Decision, target string) refusal {
-	return refusal{Decision: d, status: http.StatusForbidden, kind: "policy_denied", target: target}
+	return refusal{Decision: d, status: http.StatusForbidden, kind: "policy_denied", target: target, socks: socksNotAllowed}
 }
 
 func badRequest(err error) refusal {

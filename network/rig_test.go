@@ -204,3 +204,56 @@ func get(url, hostHeader string, fields ...string) string {
 func connectTo(target string) string {
 	return "CONNECT " + target + " HTTP/1.1\r\nHost: " + "x.test" + "\r\n\r\n"
 }
+
+// socksName is a SOCKS request for a name, socksAddr one for an address. The greeting comes before.
+func socksName(name string, port uint16) string {
+	return "\x05\x01\x00\x03" + string([]byte{byte(len(name))}) + name + string([]byte{byte(port >> 8), byte(port)})
+}
+
+func socksAddr(addr string, port uint16) string {
+	a := netip.MustParseAddr(addr)
+	kind := "\x01"
+	if a.Is6() {
+		kind = "\x04"
+	}
+	return "\x05\x01\x00" + kind + string(a.AsSlice()) + string([]byte{byte(port >> 8), byte(port)})
+}
+
+const socksGreeting = "\x05\x01\x00"
+
+// sendSOCKS greets, sends a request and returns the reply.
+func (r *rig) sendSOCKS(request string) socksReply {
+	r.t.Helper()
+	c, reply := r.socks(request)
+	c.Close()
+	return reply
+}
+
+// socks greets and sends a request in one go, and returns the connection behind the reply.
+func (r *rig) socks(request string) (net.Conn, socksReply) {
+	r.t.Helper()
+	c := r.connect()
+	_, err := io.WriteString(c, socksGreeting+request)
+	require.NoError(r.t, err)
+	return c, r.socksReply(c)
+}
+
+// socksReply reads the two answers of a handshake.
+func (r *rig) socksReply(c net.Conn) socksReply {
+	r.t.Helper()
+	answer := make([]byte, 12)
+	_, err := io.ReadFull(c, answer)
+	require.NoError(r.t, err)
+	require.Equal(r.t, "\x05\x00", string(answer[:2]))
+	require.Equal(r.t, socksReply(answer[3]).answer(), string(answer[2:]))
+	return socksReply(answer[3])
+}
+
+// readSOCKS reads a request as the gateway does.
+func readSOCKS(raw string) (socksRequest, error) {
+	end, err := socksRequestEnd([]byte(raw), 0)
+	if err != nil {
+		return socksRequest{}, err
+	}
+	return parseSOCKS([]byte(raw[:end]))
+}

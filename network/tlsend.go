@@ -6,29 +6,22 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"sync"
 	"time"
 )
 
-// endTLS answers a CONNECT to the model API by being the model API: the client's TLS ends here, with a certificate that
+// endTLS answers a tunnel to the model API by being the model API: the client's TLS ends here, with a certificate that
 // only its sandbox trusts, and what it asks is a request of the model route like any other. A real tunnel there would
 // let the sandbox use somebody else's key, and carry data out into that account.
-func (g *Gateway) endTLS(c *frontConn, w http.ResponseWriter, r *http.Request) {
-	_, buffered, err := http.NewResponseController(w).Hijack()
-	if err != nil {
-		panic("BUG: " + err.Error()) // net/http's HTTP/1 connections can always be hijacked
-	}
-	c.ended(http.StatusOK, "")
-	if _, err := io.WriteString(c.Conn, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
+func (g *Gateway) endTLS(ctx context.Context, c *frontConn, client tunnelClient) {
+	welcome, early := client.accept()
+	if _, err := io.WriteString(c.Conn, welcome); err != nil {
 		c.ended(0, "client: "+err.Error())
 		c.Close()
 		return
 	}
-	early := &earlyConn{Conn: c, early: c.earlyBytes(buffered.Reader)}
-	c.pending = nil
-	conn := tls.Server(early, &tls.Config{GetCertificate: g.Model.certificate, MinVersion: tls.VersionTLS12})
-	ctx, cancel := context.WithTimeout(r.Context(), g.limits.HeaderTimeout)
+	conn := tls.Server(&earlyConn{Conn: c, early: early}, &tls.Config{GetCertificate: g.Model.certificate, MinVersion: tls.VersionTLS12})
+	ctx, cancel := context.WithTimeout(ctx, g.limits.HeaderTimeout)
 	defer cancel()
 	if err := conn.HandshakeContext(ctx); err != nil {
 		c.ended(0, "TLS of the client: "+err.Error())
