@@ -25,10 +25,9 @@ func (p *Plan) addEnv(c *Config, h Host) {
 
 // proxyVariables point at the gateway's socket in the sandbox's own network; what listens inside is reached directly.
 func proxyVariables() []Var {
-	proxy, socks, direct := fmt.Sprintf("http://127.0.0.1:%d", proxyPort), fmt.Sprintf("socks5h://127.0.0.1:%d", proxyPort), "localhost,127.0.0.1,::1"
+	proxy, direct := fmt.Sprintf("http://127.0.0.1:%d", proxyPort), "localhost,127.0.0.1,::1"
 	return []Var{
 		{"HTTP_PROXY", proxy}, {"HTTPS_PROXY", proxy}, {"http_proxy", proxy}, {"https_proxy", proxy},
-		{"ALL_PROXY", socks}, {"all_proxy", socks}, // for what is not HTTP; h: the gateway resolves
 		{"NO_PROXY", direct}, {"no_proxy", direct},
 	}
 }
