@@ -160,13 +160,18 @@ func (s *start) awaitCommand() error {
 	}
 }
 
-// abandon takes back whatever a failed start has made, and waits until it is gone.
+// abandon takes back whatever a failed start has made, and waits until it is gone. With their sockets closed the stages
+// end by themselves, so that each is collected by its parent; one that does not is killed.
 func (s *start) abandon() {
-	if s.cmd != nil && s.cmd.Process != nil {
-		_ = s.cmd.Process.Kill()
-		_ = s.cmd.Wait()
-	}
 	s.closeOwn()
+	if s.init != nil {
+		s.init.Close()
+	}
+	if s.cmd != nil && s.cmd.Process != nil {
+		timer := time.AfterFunc(time.Second, func() { _ = s.cmd.Process.Kill() })
+		_ = s.cmd.Wait()
+		timer.Stop()
+	}
 	s.streams.abandon()
 	for _, l := range s.listeners {
 		l.Close()
@@ -177,9 +182,6 @@ func (s *start) abandon() {
 	}
 	if s.terminal != nil {
 		s.terminal.Close()
-	}
-	if s.init != nil {
-		s.init.Close()
 	}
 	if s.ended != nil {
 		close(s.ended)

@@ -16,6 +16,7 @@ import (
 	"github.com/sandboxrun/sandboxrun/isolation/inside"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 )
 
 // planHere plans for this host and an empty workspace.
@@ -99,6 +100,24 @@ func TestStagesNeedOrders(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, 125, state.ExitCode(), name)
 		assert.NotEmpty(t, stderr.String(), name)
+	}
+}
+
+// A start that fails leaves no process, not even an ended one for the host's PID 1 to collect.
+func TestAFailedStartIsCollected(t *testing.T) {
+	require.NoError(t, unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)) // orphans come to this process
+	defer unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+	for range 5 {
+		_, err := planHere(t, &Config{}).Start(t.Context(), Command{Args: []string{"no-such-command"}})
+		var execute *ExecError
+		require.ErrorAs(t, err, &execute)
+		assert.Equal(t, 127, execute.Status())
+	}
+	threads, err := filepath.Glob("/proc/self/task/*/children")
+	require.NoError(t, err)
+	for _, path := range threads {
+		children, _ := os.ReadFile(path)
+		assert.Empty(t, string(children), path)
 	}
 }
 
